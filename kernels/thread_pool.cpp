@@ -8,6 +8,19 @@
 
 namespace gloved::kernels {
 
+namespace {
+
+/// Leaves a processor that waits in a loop to the other thread of its core for a moment.
+void pause_processor() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb");
+#endif
+}
+
+}  // namespace
+
 unsigned usable_processors() {
     cpu_set_t set;
     if (::sched_getaffinity(0, sizeof set, &set) != 0)
@@ -56,6 +69,14 @@ void ThreadPool::run(const std::function<void(unsigned)>& work) {
     if (auto fault = std::exchange(fault_, nullptr)) std::rethrow_exception(fault);
 }
 
+void ThreadPool::wake() {
+    {
+        const std::lock_guard lock(mutex_);
+        ++wakes_;
+    }
+    start_.notify_all();
+}
+
 void ThreadPool::for_ranges(std::size_t count, std::size_t grain,
                             const std::function<void(std::size_t, std::size_t)>& work) {
     if (count <= grain) {
@@ -73,11 +94,16 @@ void ThreadPool::for_ranges(std::size_t count, std::size_t grain,
 
 void ThreadPool::loop(unsigned worker) {
     std::size_t seen = 0;
+    std::size_t woken = 0;
     while (true) {
+        ++looking_;
         look_for([&] { return generation_ != seen; });
+        --looking_;
         std::unique_lock lock(mutex_);
-        start_.wait(lock, [&] { return stopping_ || generation_ != seen; });
+        start_.wait(lock, [&] { return stopping_ || generation_ != seen || wakes_ != woken; });
         if (stopping_) return;
+        woken = wakes_;
+        if (generation_ == seen) continue;
         seen = generation_;
         lock.unlock();
         call(worker);
@@ -90,8 +116,7 @@ template <class Condition>
 void ThreadPool::look_for(const Condition& holds) const {
     if (patience_.count() == 0) return;
     const auto end = std::chrono::steady_clock::now() + patience_;
-    while (!holds() && std::chrono::steady_clock::now() < end) {
-    }
+    while (!holds() && std::chrono::steady_clock::now() < end) pause_processor();
 }
 
 void ThreadPool::call(unsigned worker) noexcept {

@@ -33,6 +33,11 @@ class ThreadPool {
     /// returns when all have returned. If some threw, rethrows the first exception.
     void run(const std::function<void(unsigned worker)>& work);
 
+    /// Whether no other thread sleeps: `run` finds all of them without waking any.
+    bool awake() const { return looking_ == threads_.size(); }
+    /// Wakes the other threads, so that they look for work for `patience`.
+    void wake();
+
     /// Divides [0, count) into pieces of `grain` elements (the last may be shorter) and calls
     /// work(begin, end) for each. A thread takes the next piece when it is free. Returns when all
     /// are done; exceptions as in `run`.
@@ -54,6 +59,8 @@ class ThreadPool {
     const std::function<void(unsigned)>* work_ = nullptr;
     std::atomic<std::size_t> generation_ = 0;
     std::atomic<std::size_t> unfinished_ = 0;
+    std::atomic<std::size_t> looking_ = 0;  // threads that look for work
+    std::size_t wakes_ = 0;
     bool stopping_ = false;
     std::exception_ptr fault_;
     std::vector<std::thread> threads_;

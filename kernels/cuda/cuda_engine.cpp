@@ -9,6 +9,7 @@
 #include <functional>
 #include <iterator>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -35,21 +36,12 @@ using Clock = std::chrono::steady_clock;
 
 /// Maximum number of threads that write query vectors for a device.
 constexpr unsigned kMaxWriters = 8;
-/// How long a device's thread looks for its next run before it sleeps. To wake it takes as long as
-/// a tenth of a query.
-constexpr std::chrono::microseconds kThreadPatience{100};
-
-/// What one device does in a run.
-struct DeviceRun {
-    std::vector<Share> shares;
-    std::vector<std::size_t> query_of;  ///< of each share, the number of its query
-    std::vector<Answer> answers;
-
-    void add(std::size_t query, const Share& share) {
-        shares.push_back(share);
-        query_of.push_back(query);
-    }
-};
+/// How long a device's thread looks for its next run before it sleeps: longer than a client takes
+/// between queries, or the daemon between batches. To wake the thread takes a third of a query.
+constexpr std::chrono::microseconds kThreadPatience{500};
+/// On how many devices one thread starts a query, one after the other, rather than wake the threads
+/// of the others: a start takes 20 µs, and to wake a thread takes 50.
+constexpr std::size_t kMaxStartsFromHere = 3;
 
 /// Makes `answer`, which other devices gave for their parts of the rows, one for `part`'s too.
 void merge(Answer& answer, Answer& part, std::size_t k) {
@@ -117,13 +109,22 @@ class CudaEngine final : public Engine {
     void describe(const EngineOptions& options);
 
     Status answer(std::span<const Query> queries, std::vector<Answer>& answers);
-    /// Divides the work of a run between the devices.
-    std::vector<DeviceRun> divide(std::span<const Query> queries) const;
-    /// Whether each device that holds the model answers the query in a part of the rows. Otherwise
-    /// one device answers it.
-    bool divides_rows(const Query& query, std::size_t queries) const;
+    /// Lets each device answer a part of the queries, but for those of which `by_rows` is true.
+    Status answer_by_queries(std::span<const Query> queries, const std::vector<bool>& by_rows,
+                             std::vector<Answer>& answers);
+    /// Lets all devices answer queries[which[i]], each in a part of the rows.
+    Status answer_by_rows(std::span<const Query> queries, std::span<const std::size_t> which,
+                          std::vector<Answer>& answers);
+    /// The rows in which a device looks for the hits of a query that all answer.
+    RowRange rows_of(const Query& query, std::size_t device) const;
+    /// Whether a query, of those of a run, is better answered by rows where each device has all.
+    bool prefers_rows(const Query& query, std::size_t queries) const;
     RowRange range_of(const Query& query) const {
         return query.filter.rows.value_or(RowRange{0, model_.rows()});
+    }
+    /// Of a run on several devices, what one does that runs on the calling thread if that is first.
+    Status run_device(std::size_t device, std::span<const Share> shares) {
+        return devices_[device]->run(shares, device == 0 ? meanwhile_ : std::function<void()>());
     }
     bool holds_vectors() const { return plan_.residency.vectors; }
 
@@ -148,78 +149,100 @@ class CudaEngine final : public Engine {
 };
 
 Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& answers) {
-    std::vector<DeviceRun> runs = divide(queries);
-    if (devices_.size() == 1 && runs[0].shares.size() == queries.size())
-        return devices_[0]->run(runs[0].shares, answers, meanwhile_);
-
-    for (DeviceRun& run : runs) run.answers.resize(run.shares.size());
-    const auto run_device = [&](std::size_t i) -> Status {
-        DeviceRun& run = runs[i];
-        if (run.shares.empty()) return {};
-        const bool calling_thread = i == 0;
-        return devices_[i]->run(run.shares, run.answers,
-                                calling_thread ? meanwhile_ : std::function<void()>());
-    };
-    const auto idle = [](const DeviceRun& run) { return run.shares.empty(); };
-    const bool several = std::ranges::count_if(runs, std::not_fn(idle)) > 1;
-    Status done;
-    if (several) {
-        done = on_all(run_device);
-    } else if (const auto one = std::ranges::find_if_not(runs, idle); one != runs.end()) {
-        done = devices_[static_cast<std::size_t>(one - runs.begin())]->run(
-            one->shares, one->answers, meanwhile_);
+    std::vector<std::size_t> by_rows;
+    if (!plan_.replicas) {
+        by_rows.resize(queries.size());
+        std::iota(by_rows.begin(), by_rows.end(), std::size_t{0});
+        return answer_by_rows(queries, by_rows, answers);
     }
-    if (!done) return done;
+    std::vector<bool> divided(queries.size());
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+        divided[i] = prefers_rows(queries[i], queries.size());
+        if (divided[i]) by_rows.push_back(i);
+    }
+    if (by_rows.size() < queries.size()) {
+        if (Status done = answer_by_queries(queries, divided, answers); !done) return done;
+    }
+    return by_rows.empty() ? Status() : answer_by_rows(queries, by_rows, answers);
+}
 
-    std::vector<bool> answered(queries.size());
-    for (DeviceRun& run : runs) {
-        for (std::size_t i = 0; i < run.answers.size(); ++i) {
-            const std::size_t query = run.query_of[i];
-            if (answered[query]) {
-                merge(answers[query], run.answers[i], queries[query].k);
+Status CudaEngine::answer_by_queries(std::span<const Query> queries,
+                                     const std::vector<bool>& by_rows,
+                                     std::vector<Answer>& answers) {
+    const std::size_t devices = std::min(devices_.size(), queries.size());
+    const auto answer_part = [&](std::size_t device) -> Status {
+        if (device >= devices) return {};
+        const std::size_t last = queries.size() * (device + 1) / devices;
+        std::vector<Share> shares;
+        shares.reserve(last - queries.size() * device / devices);
+        for (std::size_t i = queries.size() * device / devices; i < last; ++i) {
+            const RowRange rows = range_of(queries[i]);
+            __builtin_prefetch(queries[i].excluded.data());
+            if (!by_rows[i] && rows.size() > 0) shares.push_back({&queries[i], rows, &answers[i]});
+        }
+        return run_device(device, shares);
+    };
+    return devices == 1 ? answer_part(0) : on_all(answer_part);
+}
+
+Status CudaEngine::answer_by_rows(std::span<const Query> queries,
+                                  std::span<const std::size_t> which,
+                                  std::vector<Answer>& answers) {
+    std::vector<std::vector<Answer>> parts(devices_.size());
+    std::vector<std::vector<Share>> shares(devices_.size());
+    const auto divide = [&](std::size_t device) {
+        parts[device].resize(which.size());
+        for (std::size_t i = 0; i < which.size(); ++i) {
+            const Query& query = queries[which[i]];
+            const RowRange rows = rows_of(query, device);
+            if (rows.size() > 0) shares[device].push_back({&query, rows, &parts[device][i]});
+        }
+    };
+    Status done;
+    if (queries.size() == 1 && devices_.size() <= kMaxStartsFromHere && !threads_.awake()) {
+        for (std::size_t device = 0; device < devices_.size(); ++device) {
+            divide(device);
+            if (shares[device].empty()) continue;
+            if (done = devices_[device]->start_lone(shares[device][0]); !done) return done;
+        }
+        threads_.wake();  // for the next query
+        for (std::size_t device = 0; device < devices_.size(); ++device) {
+            if (done = run_device(device, shares[device]); !done) return done;
+        }
+    } else {
+        done = on_all([&](std::size_t device) {
+            divide(device);
+            return run_device(device, shares[device]);
+        });
+        if (!done) return done;
+    }
+
+    std::vector<bool> answered(which.size());
+    for (std::size_t device = 0; device < devices_.size(); ++device) {
+        for (std::size_t i = 0; i < which.size(); ++i) {
+            if (rows_of(queries[which[i]], device).size() == 0) continue;
+            Answer& answer = answers[which[i]];
+            Answer& part = parts[device][i];
+            if (answered[i]) {
+                merge(answer, part, queries[which[i]].k);
             } else {
-                answers[query] = std::move(run.answers[i]);
-                answered[query] = true;
+                answer = std::move(part);
+                answered[i] = true;
             }
         }
     }
     return {};
 }
 
-std::vector<DeviceRun> CudaEngine::divide(std::span<const Query> queries) const {
-    const std::size_t devices = devices_.size();
-    std::vector<DeviceRun> runs(devices);
-    for (DeviceRun& run : runs) {
-        run.shares.reserve(queries.size());
-        run.query_of.reserve(queries.size());
-    }
-    std::vector<std::size_t> whole;  // queries that one device answers
-    for (std::size_t i = 0; i < queries.size(); ++i) {
-        const RowRange range = range_of(queries[i]);
-        if (range.size() == 0) continue;
-        if (!plan_.replicas) {
-            for (std::size_t d = 0; d < devices; ++d) {
-                const RowRange held = plan_.parts[d].rows;
-                const RowRange here{std::max(range.first, held.first),
-                                    std::min(range.last, held.last)};
-                if (here.first < here.last) runs[d].add(i, {&queries[i], here});
-            }
-        } else if (divides_rows(queries[i], queries.size())) {
-            const auto ranges = split_rows(range, devices);
-            for (std::size_t d = 0; d < ranges.size(); ++d)
-                runs[d].add(i, {&queries[i], ranges[d]});
-        } else {
-            whole.push_back(i);
-        }
-    }
-    for (std::size_t i = 0; i < whole.size(); ++i) {
-        const Query& query = queries[whole[i]];
-        runs[i * devices / whole.size()].add(whole[i], {&query, range_of(query)});
-    }
-    return runs;
+RowRange CudaEngine::rows_of(const Query& query, std::size_t device) const {
+    const RowRange range = range_of(query);
+    if (plan_.replicas) return part_of_rows(range, devices_.size(), device);
+    const RowRange held = plan_.parts[device].rows;
+    const std::size_t first = std::max(range.first, held.first);
+    return {first, std::max(first, std::min(range.last, held.last))};
 }
 
-bool CudaEngine::divides_rows(const Query& query, std::size_t queries) const {
+bool CudaEngine::prefers_rows(const Query& query, std::size_t queries) const {
     const std::size_t rows = std::min<std::size_t>(range_of(query).size(), query.filter.rank_below);
     return devices_.size() > 1 && rows > kMaxFewRows && (queries == 1 || scores_every_row(query));
 }

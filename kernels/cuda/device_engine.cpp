@@ -45,6 +45,7 @@ constexpr double kNone = -std::numeric_limits<double>::infinity();
 struct DeviceEngine::Task {
     const Query* query = nullptr;
     RowRange rows;
+    Answer* answer = nullptr;
     std::span<const Row> excluded;  // the query's, or those of `sorted`
     std::vector<Row> sorted;
     std::size_t k = 0;
@@ -52,6 +53,7 @@ struct DeviceEngine::Task {
     explicit Task(const Share& of)
         : query(of.query),
           rows(of.rows),
+          answer(of.answer),
           excluded(of.query->excluded),
           k(std::min(of.query->k, of.rows.size())) {}
     /// Sorts the excluded rows and drops repetitions, which every pass needs but that over code
@@ -100,13 +102,22 @@ DeviceEngine::DeviceEngine(const format::Model& model, const Residency& residenc
     prefers_plane_ = !residency.vectors || planes_always || vector_bytes >= kMinPlaneBytes;
 }
 
-Status DeviceEngine::run(std::span<const Share> shares, std::span<Answer> answers,
-                         const std::function<void()>& meanwhile) {
-    assert(shares.size() == answers.size());
+Status DeviceEngine::run(std::span<const Share> shares, const std::function<void()>& meanwhile) {
     meanwhile_ = meanwhile;
-    Status done = answer(shares, answers);
+    Status done = answer(shares);
     meanwhile_ = nullptr;
     return done;
+}
+
+Status DeviceEngine::start_lone(const Share& share) {
+    Task task(share);
+    if (needs_all_scores(task) || few_rows_serve(task) || min_batch() == 1) return {};
+    task.sort_excluded();
+    const std::optional<Estimate> by = estimate_alone(task);
+    if (!by) return {};
+    const PassQuery pass = task.pass_query(error_of(*by));
+    lone_started_ = true;
+    return shard_->start_bounded({&pass, 1}, *by);
 }
 
 void DeviceEngine::work_meanwhile() {
@@ -141,14 +152,25 @@ bool DeviceEngine::few_rows_serve(const Task& task) const {
            task.rows_left() <= std::min<std::size_t>(kMaxFewRows, shard_->rows().size() / kFew);
 }
 
-bool DeviceEngine::plane_serves(const Task& task) const {
-    return prefers_plane_ && shard_->plane_serves(task.k_plus_excluded());
+bool DeviceEngine::needs_all_scores(const Task& task) {
+    return task.cosine() == nullptr || !task.fits_device();
+}
+
+std::optional<Estimate> DeviceEngine::estimate_alone(const Task& task) const {
+    if (prefers_plane_ && shard_->plane_serves(task.k_plus_excluded())) return Estimate::plane;
+    if (residency_.vectors) return Estimate::float32;
+    return std::nullopt;
+}
+
+double DeviceEngine::error_of(Estimate estimate) const {
+    // A plane's bounds are each row's own.
+    return estimate == Estimate::plane ? 0 : device_error_bound(model_.dim());
 }
 
 /// Answers each query by the fastest pass that can, and by the next where that overflows: by the
 /// few rows that its filter leaves; with others over code tiles or the plane; alone or with a few
 /// over the plane, or in float32; canonical scores of all rows.
-Status DeviceEngine::answer(std::span<const Share> shares, std::span<Answer> answers) {
+Status DeviceEngine::answer(std::span<const Share> shares) {
     std::vector<Task> tasks;
     tasks.reserve(shares.size());
     std::vector<std::size_t> few;
@@ -160,7 +182,7 @@ Status DeviceEngine::answer(std::span<const Share> shares, std::span<Answer> ans
         Task& task = tasks.emplace_back(shares[i]);
         if (code_capacity() == 0 || task.k_plus_excluded() > kMaxBatchKPlusExcluded)
             task.sort_excluded();
-        if (task.cosine() == nullptr || !task.fits_device()) {
+        if (needs_all_scores(task)) {
             scored.push_back(i);
         } else if (few_rows_serve(task)) {
             task.sort_excluded();
@@ -169,7 +191,7 @@ Status DeviceEngine::answer(std::span<const Share> shares, std::span<Answer> ans
             (batch_serves(task, shares.size()) ? together : alone).push_back(i);
         }
     }
-    Status done = run_together(tasks, few, Together::few_rows, code_capacity(), answers, alone);
+    Status done = run_together(tasks, few, Together::few_rows, code_capacity(), alone);
     if (!done) return done;
 
     while (!together.empty() && together.size() % batch_capacity() > 0 &&
@@ -180,13 +202,13 @@ Status DeviceEngine::answer(std::span<const Share> shares, std::span<Answer> ans
     const bool by_tiles = code_capacity() > 0;
     std::vector<std::size_t> overflowed;
     done = run_together(tasks, together, by_tiles ? Together::tiles : Together::plane,
-                        pass_queries(together.size()), answers, overflowed);
+                        pass_queries(together.size()), overflowed);
     if (!done) return done;
     bool most_room = by_tiles && together.size() <= kMaxRoomyCodePass;
     if (by_tiles && !most_room && overflowed.size() >= min_batch()) {
         most_room = true;
         const std::vector<std::size_t> again = std::exchange(overflowed, {});
-        done = run_together(tasks, again, Together::tiles, kMaxRoomyCodePass, answers, overflowed);
+        done = run_together(tasks, again, Together::tiles, kMaxRoomyCodePass, overflowed);
         if (!done) return done;
     }
     std::vector<bool> had_most_room(shares.size());
@@ -194,68 +216,65 @@ Status DeviceEngine::answer(std::span<const Share> shares, std::span<Answer> ans
     alone.insert(alone.end(), overflowed.begin(), overflowed.end());
 
     overflowed.clear();
-    if (done = run_alone(tasks, alone, answers, overflowed, scored); !done) return done;
+    if (done = run_alone(tasks, alone, overflowed, scored); !done) return done;
     std::vector<std::size_t> with_room;
     for (const std::size_t i : overflowed) {
         const bool try_tiles =
             by_tiles && !had_most_room[i] && batch_serves(tasks[i], kMinBatchOfRanges);
         (try_tiles ? with_room : scored).push_back(i);
     }
-    done = run_together(tasks, with_room, Together::tiles, kMaxRoomyCodePass, answers, scored);
+    done = run_together(tasks, with_room, Together::tiles, kMaxRoomyCodePass, scored);
     if (!done) return done;
     for (const std::size_t i : scored) {
         tasks[i].sort_excluded();
-        if (done = run_scored(tasks[i], answers[i]); !done) return done;
+        if (done = run_scored(tasks[i]); !done) return done;
     }
+    assert(!lone_started_);
     return {};
 }
 
 Status DeviceEngine::run_alone(std::span<Task> tasks, std::span<const std::size_t> which,
-                               std::span<Answer> answers, std::vector<std::size_t>& overflowed,
+                               std::vector<std::size_t>& overflowed,
                                std::vector<std::size_t>& unanswered) {
     std::vector<std::size_t> sharing;
     for (const std::size_t& i : which) {
         Task& task = tasks[i];
         task.sort_excluded();
-        const bool by_plane = plane_serves(task);
-        if (by_plane && is_whole(task.rows)) {
-            sharing.push_back(i);
-        } else if (by_plane || residency_.vectors) {
-            // A scan for one reads the rows of its range alone.
-            Status done =
-                run_bounded(tasks, std::span(&i, 1), by_plane ? Estimate::plane : Estimate::float32,
-                            answers, overflowed);
-            if (!done) return done;
-        } else {
+        const std::optional<Estimate> by = estimate_alone(task);
+        if (!by) {
             unanswered.push_back(i);
+        } else if (*by == Estimate::plane && is_whole(task.rows)) {
+            sharing.push_back(i);
+        } else {
+            // A scan for one reads the rows of its range alone.
+            Status done = run_bounded(tasks, std::span(&i, 1), *by, overflowed);
+            if (!done) return done;
         }
     }
     for (std::span<const std::size_t> left = sharing; !left.empty();) {
         const auto next = left.first(std::min(left.size(), shard_->scan_capacity()));
         left = left.subspan(next.size());
-        Status done = run_bounded(tasks, next, Estimate::plane, answers, overflowed);
+        Status done = run_bounded(tasks, next, Estimate::plane, overflowed);
         if (!done) return done;
     }
     return {};
 }
 
 Status DeviceEngine::run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which,
-                                 Estimate estimate, std::span<Answer> answers,
-                                 std::vector<std::size_t>& overflowed) {
-    const bool by_plane = estimate == Estimate::plane;
-    // A plane's bounds are each row's own.
-    const double error = by_plane ? 0 : device_error_bound(model_.dim());
-    std::vector<PassQuery> pass;
-    for (const std::size_t i : which) pass.push_back(tasks[i].pass_query(error));
-    if (Status done = shard_->start_bounded(pass, estimate); !done) return done;
-    return take_answers(tasks, which, {by_plane ? Pass::plane : Pass::float32, false, 0}, answers,
-                        overflowed);
+                                 Estimate estimate, std::vector<std::size_t>& overflowed) {
+    if (!std::exchange(lone_started_, false)) {
+        std::vector<PassQuery> pass;
+        for (const std::size_t i : which) pass.push_back(tasks[i].pass_query(error_of(estimate)));
+        if (Status done = shard_->start_bounded(pass, estimate); !done) return done;
+    }
+    const Pass pass = estimate == Estimate::plane ? Pass::plane : Pass::float32;
+    return take_answers(tasks, which, {pass, false, 0}, overflowed);
 }
 
 /// While the device works through a pass over code tiles, the host takes the answers of the one
 /// before and prepares the one after.
 Status DeviceEngine::run_together(std::span<const Task> tasks, std::span<const std::size_t> which,
-                                  Together way, std::size_t max_queries, std::span<Answer> answers,
+                                  Together way, std::size_t max_queries,
                                   std::vector<std::size_t>& overflowed) {
     const Pass pass = way == Together::tiles   ? Pass::int8
                       : way == Together::plane ? Pass::plane
@@ -266,8 +285,7 @@ Status DeviceEngine::run_together(std::span<const Task> tasks, std::span<const s
     const auto take_running = [&]() -> Status {
         if (running.empty()) return {};
         const std::size_t of = (slot + slots - 1) % slots;
-        return take_answers(tasks, std::exchange(running, {}), {pass, true, of}, answers,
-                            overflowed);
+        return take_answers(tasks, std::exchange(running, {}), {pass, true, of}, overflowed);
     };
     while (!which.empty()) {
         if (slots == 1) {
@@ -300,10 +318,10 @@ Status DeviceEngine::start_together(std::span<const Task> tasks, std::span<const
 }
 
 Status DeviceEngine::take_answers(std::span<const Task> tasks, std::span<const std::size_t> which,
-                                  Started started, std::span<Answer> answers,
-                                  std::vector<std::size_t>& overflowed) {
+                                  Started started, std::vector<std::size_t>& overflowed) {
     const auto [pass, many, slot] = started;
     work_meanwhile();
+    for (const std::size_t i : which) tasks[i].answer->hits.reserve(tasks[i].k);
     const bool in_slot = pass == Pass::int8 || pass == Pass::float64;
     if (Status done = in_slot ? shard_->wait(slot) : shard_->wait(); !done) return done;
     Certificate certificate;
@@ -311,7 +329,7 @@ Status DeviceEngine::take_answers(std::span<const Task> tasks, std::span<const s
     certificate.pass = pass;
     const bool by_codes = pass == Pass::plane || pass == Pass::int8;
     for (std::size_t at = 0; at < which.size(); ++at) {
-        Answer& answer = answers[which[at]];
+        Answer& answer = *tasks[which[at]].answer;
         if (shard_->answer(at, slot).overflow) {
             overflowed.push_back(which[at]);
             if (by_codes) answer.certificate.plane_overflowed = true;
@@ -329,7 +347,8 @@ Status DeviceEngine::take_answers(std::span<const Task> tasks, std::span<const s
 
 /// Scores every row of the range canonically. The device selects the best where its lists suffice,
 /// otherwise the host.
-Status DeviceEngine::run_scored(const Task& task, Answer& answer) {
+Status DeviceEngine::run_scored(const Task& task) {
+    Answer& answer = *task.answer;
     if (Status done = score_parts(task); !done) return done;
     answer.certificate.pass = Pass::float64;
     answer.certificate.scanned = task.rows.size();
@@ -338,10 +357,10 @@ Status DeviceEngine::run_scored(const Task& task, Answer& answer) {
     bool overflow = true;
     if (task.fits_device()) {
         overflow = false;
-        if (Status done = select_on_device(task, answer, overflow); !done) return done;
+        if (Status done = select_on_device(task, overflow); !done) return done;
     }
     if (overflow) {
-        if (Status done = select_on_host(task, answer); !done) return done;
+        if (Status done = select_on_host(task); !done) return done;
     }
     if (Status done = set_device_ms(0, answer.certificate); !done) return done;
     answer.certificate.rejected_below = kNone;
@@ -391,7 +410,8 @@ std::optional<Hit> DeviceEngine::target_of(const Task& task) const {
                                            model_.norms()[count->row], model_.dim())};
 }
 
-Status DeviceEngine::select_on_device(const Task& task, Answer& answer, bool& overflow) {
+Status DeviceEngine::select_on_device(const Task& task, bool& overflow) {
+    Answer& answer = *task.answer;
     const std::optional<Hit> target = target_of(task);
     if (Status done = target ? shard_->start_count(*target) : shard_->start_select(); !done)
         return done;
@@ -410,7 +430,8 @@ Status DeviceEngine::select_on_device(const Task& task, Answer& answer, bool& ov
 }
 
 /// Selects on the host, for large k and for more ties than the device's lists hold.
-Status DeviceEngine::select_on_host(const Task& task, Answer& answer) {
+Status DeviceEngine::select_on_host(const Task& task) {
+    Answer& answer = *task.answer;
     if (Status done = shard_->start_copy_scores(task.rows); !done) return done;
     if (Status done = wait(); !done) return done;
     std::vector<Hit> hits;
@@ -443,7 +464,6 @@ Status DeviceEngine::wait() {
 
 void DeviceEngine::take_hits(std::size_t at, std::size_t slot, Answer& answer) const {
     const ShardAnswer found = shard_->answer(at, slot);
-    answer.hits.reserve(found.hits.size());
     for (const Found& hit : found.hits) {
         answer.hits.push_back({static_cast<Row>(shard_->rows().first + hit.row), hit.score});
     }

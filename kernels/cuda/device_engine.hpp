@@ -24,7 +24,8 @@ namespace gloved::kernels::cuda {
 /// A query, and the rows in which a device looks for its hits, whatever rows its filter names.
 struct Share {
     const Query* query = nullptr;
-    RowRange rows;  ///< of the model; not empty; the device holds all of them
+    RowRange rows;             ///< of the model; not empty; the device holds all of them
+    Answer* answer = nullptr;  ///< empty before the run
 };
 
 /// Answers queries over the rows of one shard, each by the fastest pass that can. One thread at a
@@ -39,10 +40,11 @@ class DeviceEngine {
                                                         const EngineOptions& options,
                                                         unsigned writers);
 
-    /// Answers a batch: answers[i], which is empty before, is for shares[i]. Calls `meanwhile` at
-    /// most once while the device works; it may be empty.
-    Status run(std::span<const Share> shares, std::span<Answer> answers,
-               const std::function<void()>& meanwhile = {});
+    /// Answers a batch. Calls `meanwhile` at most once while the device works; it may be empty.
+    Status run(std::span<const Share> shares, const std::function<void()>& meanwhile = {});
+    /// Starts what the next run() begins with, which must be of this share alone, so that several
+    /// devices can work on one query. Does nothing where not one pass alone answers the query.
+    Status start_lone(const Share& share);
 
     Shard& shard() { return *shard_; }
     const Shard& shard() const { return *shard_; }
@@ -61,28 +63,25 @@ class DeviceEngine {
     DeviceEngine(const format::Model& model, const Residency& residency, bool planes_always,
                  std::unique_ptr<ThreadPool> writers, std::unique_ptr<Shard> shard);
 
-    Status answer(std::span<const Share> shares, std::span<Answer> answers);
+    Status answer(std::span<const Share> shares);
     /// Answers tasks[which[i]] over the plane, alone or with a few, or alone in float32. Appends
     /// those that overflow to `overflowed`, and those for which there are neither a plane nor
     /// vectors to `unanswered`.
     Status run_alone(std::span<Task> tasks, std::span<const std::size_t> which,
-                     std::span<Answer> answers, std::vector<std::size_t>& overflowed,
-                     std::vector<std::size_t>& unanswered);
+                     std::vector<std::size_t>& overflowed, std::vector<std::size_t>& unanswered);
     /// Answers tasks[which[i]], one in float32 or several by one scan of the plane; appends those
     /// that overflow to `overflowed`.
     Status run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which,
-                       Estimate estimate, std::span<Answer> answers,
-                       std::vector<std::size_t>& overflowed);
+                       Estimate estimate, std::vector<std::size_t>& overflowed);
     /// Does the same for tasks[which[i]] by passes of up to `max_queries`.
     Status run_together(std::span<const Task> tasks, std::span<const std::size_t> which,
-                        Together way, std::size_t max_queries, std::span<Answer> answers,
+                        Together way, std::size_t max_queries,
                         std::vector<std::size_t>& overflowed);
     Status start_together(std::span<const Task> tasks, std::span<const std::size_t> which,
                           Together way, std::size_t slot);
     /// Waits for a pass and takes its answers.
     Status take_answers(std::span<const Task> tasks, std::span<const std::size_t> which,
-                        Started started, std::span<Answer> answers,
-                        std::vector<std::size_t>& overflowed);
+                        Started started, std::vector<std::size_t>& overflowed);
     /// Sets survivors and read_bytes from pass, scanned and rescored. `many`: the pass was of many
     /// queries. Those over the plane read int8 codes where there are any.
     void set_read_bytes(bool many, Certificate& certificate) const;
@@ -99,14 +98,18 @@ class DeviceEngine {
     bool batch_serves(const Task& task, std::size_t queries) const;
     /// Whether the filter leaves so few rows that all of them are scored.
     bool few_rows_serve(const Task& task) const;
-    bool plane_serves(const Task& task) const;
+    /// Whether no pass that rules rows out can answer the task.
+    static bool needs_all_scores(const Task& task);
+    /// How a pass for the task alone estimates scores; nothing if there is no such pass.
+    std::optional<Estimate> estimate_alone(const Task& task) const;
+    double error_of(Estimate estimate) const;
     bool is_whole(RowRange rows) const { return rows.size() == shard_->rows().size(); }
-    Status run_scored(const Task& task, Answer& answer);
+    Status run_scored(const Task& task);
     Status score_parts(const Task& task);
     /// The hit before which a CountBefore counts; nothing for another kind of query.
     std::optional<Hit> target_of(const Task& task) const;
-    Status select_on_device(const Task& task, Answer& answer, bool& overflow);
-    Status select_on_host(const Task& task, Answer& answer);
+    Status select_on_device(const Task& task, bool& overflow);
+    Status select_on_host(const Task& task);
     Status wait();
     void work_meanwhile();
     /// Takes the hits of query `at` of a slot's last pass.
@@ -118,6 +121,7 @@ class DeviceEngine {
     std::unique_ptr<ThreadPool> writers_;  // of the shard; none where vectors are short
     std::unique_ptr<Shard> shard_;
     bool prefers_plane_ = false;
+    bool lone_started_ = false;        // by start_lone, for the run that follows
     std::function<void()> meanwhile_;  // of the run that is under way
 };
 

@@ -164,15 +164,20 @@ double driver_ms() { return longest_count_ms; }
 
 std::vector<RowRange> split_rows(RowRange rows, std::size_t parts) {
     std::vector<RowRange> ranges;
-    std::size_t first = rows.first;
-    for (std::size_t i = 1; i <= parts; ++i) {
-        const std::size_t bound = rows.first + rows.size() * i / parts;
-        const std::size_t last =
-            i == parts ? rows.last : std::max(first, bound / kGroupRows * kGroupRows);
-        if (last > first) ranges.push_back({first, last});
-        first = last;
+    for (std::size_t i = 0; i < parts; ++i) {
+        const RowRange part = part_of_rows(rows, parts, i);
+        if (part.size() > 0) ranges.push_back(part);
     }
     return ranges;
+}
+
+RowRange part_of_rows(RowRange rows, std::size_t parts, std::size_t part) {
+    const auto bound = [&](std::size_t i) {
+        if (i == parts) return rows.last;
+        return std::max(rows.first,
+                        (rows.first + rows.size() * i / parts) / kGroupRows * kGroupRows);
+    };
+    return {bound(part), bound(part + 1)};
 }
 
 Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& options) {

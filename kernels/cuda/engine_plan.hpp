@@ -40,6 +40,8 @@ struct EnginePlan {
 /// Equal ranges of `rows`, in order, each but the first of which begins with a whole group of
 /// kGroupRows rows of the model. There are at most `parts`: empty ones are left out.
 std::vector<RowRange> split_rows(RowRange rows, std::size_t parts);
+/// One of them, numbered from 0, where empty ones are not left out.
+RowRange part_of_rows(RowRange rows, std::size_t parts, std::size_t part);
 
 /// Gives each device of `options` the whole model or a part of its rows, as EngineOptions::spread
 /// says, and chooses the largest Residency that fits on each of them. Errors: unavailable, if a

@@ -802,6 +802,7 @@ class CudaReplicas : public CudaHost {
         return answers;
     }
     static std::uint64_t scans() { return fake_cuda::count_of("launch_plane_scan"); }
+    static std::uint64_t code_passes() { return fake_cuda::count_of("launch_code_pass"); }
 
     static constexpr std::size_t kRows = 20000;
     const format::Model model_ = make_model(dir_ / "model", random_entries(kRows, 20, 3));
@@ -844,9 +845,9 @@ TEST_F(CudaReplicas, DivideTheQueriesOfABatch) {
     std::vector<Query> queries(2, nearest(model_, 5));
     (void)run(queries);
     EXPECT_EQ(scans(), 2U);
-    queries.assign(90, nearest(model_, 7));
+    queries.assign(240, nearest(model_, 7));
     for (const Answer& answer : run(queries)) EXPECT_EQ(answer.certificate.pass, Pass::int8);
-    EXPECT_EQ(fake_cuda::count_of("launch_code_pass"), 3U);
+    EXPECT_EQ(code_passes(), 3 * 2U);
     // What scores every row takes all devices, beside the others.
     const std::vector<float> ones(20, 1.0F);
     queries[11].k = 2000;
@@ -854,7 +855,7 @@ TEST_F(CudaReplicas, DivideTheQueriesOfABatch) {
     queries[13].filter.rows = kernels::RowRange{5, 5};
     const auto answers = run(queries);
     EXPECT_EQ(fake_cuda::count_of("launch_score"), 6U);
-    EXPECT_EQ(fake_cuda::count_of("launch_code_pass"), 3U);
+    EXPECT_EQ(code_passes(), 3 * 2U);
     EXPECT_TRUE(answers[13].hits.empty());
     EXPECT_EQ(answers[12].certificate.scanned, kRows);
     std::uint64_t before = 0;

@@ -1,4 +1,5 @@
 // The cases that every engine must answer, on a GPU: whole, and shown as several.
+#include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -86,23 +87,30 @@ EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By
     return path;
 }
 
+/// The first two GPUs, or the only one twice.
+std::vector<int> two_devices() {
+    int count = 0;
+    return cudaGetDeviceCount(&count) == cudaSuccess && count > 1 ? std::vector{0, 1}
+                                                                  : std::vector{0, 0};
+}
+
 std::vector<EnginePath> gpu_paths() {
     return {path_of("one", {0}), path_of("three_shards", {0, 0, 0}),
             path_of("seven_shards", {0, 0, 0, 0, 0, 0, 0}),
-            path_of("two_replicas", {0, 0}, By::size, Spread::queries)};
+            path_of("two_replicas", two_devices(), By::size, Spread::queries)};
 }
 
 std::vector<EnginePath> plane_paths() {
     return {path_of("int8_one", {0}, By::int8),
-            path_of("int8_two_shards", {0, 0}, By::int8),
+            path_of("int8_two_shards", two_devices(), By::int8),
             path_of("int8_seven_shards", {0, 0, 0, 0, 0, 0, 0}, By::int8),
-            path_of("int8_two_replicas", {0, 0}, By::int8, Spread::queries),
+            path_of("int8_two_replicas", two_devices(), By::int8, Spread::queries),
             path_of("int8_mma_one", {0}, By::int8_mma),
             path_of("int8_mma_two_shards", {0, 0}, By::int8_mma),
             path_of("plane_one", {0}, By::plane),
             path_of("plane_two_shards", {0, 0}, By::plane),
             path_of("plane_three_shards", {0, 0, 0}, By::plane),
-            path_of("plane_two_replicas", {0, 0}, By::plane, Spread::queries),
+            path_of("plane_two_replicas", two_devices(), By::plane, Spread::queries),
             path_of("plane_alone", {0}, By::plane_alone),
             path_of("plane_bare", {0}, By::plane_bare)};
 }

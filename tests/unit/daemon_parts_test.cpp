@@ -227,5 +227,23 @@ TEST(ThreadPool, PassesAnExceptionOnAndStaysUsable) {
     EXPECT_EQ(calls, 3);
 }
 
+TEST(ThreadPool, LooksForWorkAndThenSleeps) {
+    const auto becomes = [](bool awake, const kernels::ThreadPool& pool) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+        while (pool.awake() != awake && std::chrono::steady_clock::now() < end)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return pool.awake() == awake;
+    };
+    kernels::ThreadPool pool(3, std::chrono::milliseconds(200));
+    for (int round = 0; round < 3; ++round) {
+        EXPECT_TRUE(becomes(true, pool)) << round;
+        EXPECT_TRUE(becomes(false, pool)) << round;
+        pool.wake();
+    }
+    std::atomic<int> calls = 0;
+    pool.run([&](unsigned) { ++calls; });
+    EXPECT_EQ(calls, 3);
+}
+
 }  // namespace
 }  // namespace gloved::daemon

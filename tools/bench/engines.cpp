@@ -36,6 +36,8 @@ constexpr std::size_t kRoundsOfDevice = 49;
 /// Rows per call of sgemm: from 2,048 to 262,144 the CPU time was the same within a tenth.
 constexpr std::size_t kBlockRows = 16384;
 constexpr double kTail = 0.99;
+/// Queries that an engine on a GPU answers before each measurement.
+constexpr std::size_t kWarmingQueries = 3;
 
 struct NamedEngine {
     std::string label;
@@ -237,13 +239,7 @@ class EngineBenchmark {
             const bool timed = named.on_device && (!named.on_several || batch == 1);
             add({batch == 1 ? fmt::format("{}: one query", named.label)
                             : fmt::format("{}: batch of {}", named.label, batch),
-                 batch,
-                 [this, batch](std::size_t) {
-                     auto fresh = make_queries(model_, words_, batch, settings_);
-                     made_ = fresh ? Status() : fresh.error();
-                     if (fresh) queries_ = *std::move(fresh);
-                     answers_.clear();
-                 },
+                 batch, [this, batch, &named](std::size_t) { made_ = prepare(named, batch); },
                  [this, &named]() -> Status {
                      if (!made_) return made_;
                      auto answers = named.engine->run(queries_);
@@ -281,6 +277,23 @@ class EngineBenchmark {
     }
 
   private:
+    /// Makes a batch, and lets an engine on a GPU answer one query more, so that its threads are as
+    /// awake as in a row of batches.
+    Status prepare(NamedEngine& named, std::size_t batch) {
+        answers_.clear();
+        auto fresh = make_queries(model_, words_, batch + 1, settings_);
+        if (!fresh) return fresh.error();
+        queries_ = *std::move(fresh);
+        if (named.on_device) {
+            for (std::size_t i = 0; i < kWarmingQueries; ++i) {
+                auto answer = named.engine->run(std::span(queries_).last(1));
+                if (!answer) return answer.error();
+            }
+        }
+        queries_.pop_back();
+        return {};
+    }
+
     void add(Contender contender, bool is_engine = false) {
         contenders_.push_back(std::move(contender));
         notes_.emplace_back();
