@@ -29,9 +29,9 @@ _gloved_options() {
                 --export=glove,word2vec,word2vec-bin,npy --help --version
             ;;
         gloved-verify)
-            echo --source=@file --neighbors=20,all --quick --engines --answers=@other \
-                --oracle=@other --seed=@other --ways=@other --reference=@other --device=all --json \
-                --threads=@other --help --version
+            echo --download=@file --source=@file --neighbors=20,all --quick --engines \
+                --answers=@other --oracle=@other --seed=@other --ways=@other --reference=@other \
+                --device=all --json --threads=@other --help --version
             ;;
         gloved-eval)
             echo --socket=@file --model=@other --top=@other --method=add,mul --case=ignore,exact \

@@ -17,8 +17,8 @@ packages_of() {
     case $1 in
         build)
             echo g++ cmake ninja-build libboost-dev libboost-program-options-dev libfmt-dev \
-                libspdlog-dev libsystemd-dev libutf8proc-dev libxxhash-dev libzip-dev \
-                nlohmann-json3-dev zlib1g-dev
+                libspdlog-dev libssl-dev libsystemd-dev libutf8proc-dev libxxhash-dev \
+                libzip-dev nlohmann-json3-dev zlib1g-dev
             ;;
         mpi) echo libopenmpi-dev openmpi-bin ;;
         slurm) echo munge slurm-client slurmctld slurmd ;;

@@ -311,7 +311,8 @@ class SourceReader {
 
     void compare_with_known_files() const {
         if (const auto known = known_file(body_lines(), summary_.dim))
-            say(fmt::format("this is {} ({} lines)", known->name, with_commas(known->lines)));
+            say(fmt::format("has as many lines as {} ({})", known->name,
+                            with_commas(known->lines)));
         const auto longer = [&](std::string_view name) {
             return maybe_truncated(name, body_lines(), summary_.dim);
         };

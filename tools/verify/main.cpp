@@ -17,6 +17,7 @@
 #include "common/quoting.hpp"
 #include "tools/bus_error.hpp"
 #include "tools/verify/check.hpp"
+#include "tools/verify/download.hpp"
 #include "tools/verify/verify.hpp"
 
 namespace {
@@ -34,15 +35,17 @@ constexpr unsigned kDefaultThreads = 8;
 
 constexpr cli::Program kProgram = {"gloved-verify",
                                    R"(Usage: gloved-verify [options] MODEL_DIR
+       gloved-verify --download FILE [--json]
 
 Checks that a model is complete and undamaged: sizes and checksums of its files,
 the order of its words, that all numbers are finite, that norms and planes agree
 with the vectors, and that each frequency rank occurs once. Prints one line per
-check. Changes nothing.
+check. Changes nothing. With --download it checks a file as it was fetched.
 
 )",
                                    R"(
 Examples:
+  gloved-verify --download glove.840B.300d.zip
   gloved-verify models/glove
   gloved-verify --source glove.6B.100d.txt.gz models/glove
   gloved-verify --engines --ways 'cpu avx2,cpu avx2 plane' models/glove
@@ -56,6 +59,7 @@ Exit status:
 )"};
 
 struct Settings {
+    std::string download;  ///< instead of a model
     verify::VerifyOptions options;
     bool json = false;
 };
@@ -90,7 +94,10 @@ cli::Options describe_options() {
          "first of --ways, or cpu with the best instruction set)")  //
         ("device", cli::value("all|N,N...", "all"),
          "with --engines: numbers of the GPUs that cuda uses")  //
-        ("json", "print one JSON object instead of lines")      //
+        ("download", cli::value("FILE"),
+         "instead of a model, check that FILE, or stdin for -, has the SHA-256 of a file that "
+         "Stanford publishes")                              //
+        ("json", "print one JSON object instead of lines")  //
         ("threads", cli::value("T"), "threads to use (default: one per core, at most 8)");
     options.operands = {"model-dir"};
     return options;
@@ -101,6 +108,14 @@ Settings read_settings(const cli::CommandLine& line) {
     verify::VerifyOptions& options = settings.options;
     line.excludes("quick", {"source", "engines", "neighbors"});
     line.needs("engines", {"answers", "oracle", "ways", "reference", "device"});
+    settings.json = line.given("json");
+    line.excludes("download", {"source", "engines", "neighbors", "quick", "threads", "seed"});
+    settings.download = line.text("download");
+    if (line.given("download")) {
+        if (settings.download.empty()) throw WrongUsage("--download needs a file");
+        if (line.given("model-dir")) throw WrongUsage("--download takes no MODEL_DIR");
+        return settings;
+    }
     options.model_dir = line.text("model-dir");
     if (options.model_dir.empty()) throw WrongUsage("MODEL_DIR is needed");
     options.source = line.text("source");
@@ -121,7 +136,6 @@ Settings read_settings(const cli::CommandLine& line) {
     options.threads =
         line.count("threads", 1, kMaxThreads,
                    std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads));
-    settings.json = line.given("json");
     return settings;
 }
 
@@ -144,7 +158,32 @@ void print_json(const verify::VerifyOptions& options, const verify::ModelFacts& 
     fmt::print("{}\n", json.dump(-1, ' ', true, Json::error_handler_t::replace));
 }
 
+int run_download(const Settings& settings) {
+    const auto& stop = cli::stop_on_signals(cli::SecondSignal::ends_at_once);
+    const auto download = verify::read_download(settings.download, stop);
+    if (!download) {
+        kProgram.say(download.error().message);
+        return kFault;
+    }
+    const auto verdict = verify::judge(*download, verify::published_files());
+    const std::string name = without_control_bytes(download->path);
+    if (settings.json) {
+        using Json = nlohmann::ordered_json;
+        const Json json = {{"download", download->path},
+                           {"ok", verdict.published},
+                           {"name", verdict.name.empty() ? Json(nullptr) : Json(verdict.name)},
+                           {"bytes", download->bytes},
+                           {"sha256", download->sha256},
+                           {"detail", verdict.detail}};
+        fmt::print("{}\n", json.dump(-1, ' ', true, Json::error_handler_t::replace));
+    } else {
+        fmt::print("{:<7} {} {}\n", verdict.published ? "ok" : "FAILED", name, verdict.detail);
+    }
+    return verdict.published ? kDone : kFault;
+}
+
 int run(const Settings& settings) {
+    if (!settings.download.empty()) return run_download(settings);
     // A second signal ends the program at once, in the middle of an engine's large batch, say.
     const auto& stop = cli::stop_on_signals(cli::SecondSignal::ends_at_once);
     tools::explain_bus_errors(

@@ -1,0 +1,150 @@
+#include "tools/verify/download.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "common/error_with.hpp"
+#include "common/files.hpp"
+#include "common/progress.hpp"
+#include "tools/source/stanford.hpp"
+
+namespace gloved::verify {
+namespace {
+
+using source::with_commas;
+
+constexpr std::size_t kReadBytes = std::size_t{1} << 20;
+
+constexpr std::string_view kOrigin = "https://nlp.stanford.edu/projects/glove/";
+
+// Each checksum is named alike by several independent projects that fetch these files.
+constexpr std::array kPublished = {
+    PublishedFile{"glove.6B.zip",
+                  "617afb2fe6cbd085c235baf7a465b96f4112bd7f7ccb2b2cbd649fed9cbcf2fb", 862'182'613},
+    PublishedFile{"glove.6B.100d.txt",
+                  "95dde4dfd627ab26608d33e76d1195ec059734bd29089ea52cadb08d07c64544", 0},
+    PublishedFile{"glove.42B.300d.zip",
+                  "03d5d7fa28e58762ace4b85fb71fe86a345ef0b5ff39f5390c14869da0fc1970", 0},
+    PublishedFile{"glove.840B.300d.zip",
+                  "c06db255e65095393609f19a4cfca20bf3a71e20cc53e892aafa490347e3849f",
+                  2'176'768'927},
+    PublishedFile{"glove.840B.300d.txt",
+                  "9641ef45628fd8c5c0bc555c8944f7bad7bce36ae7be3cafff0bb109fe60883e", 0},
+    PublishedFile{"glove.twitter.27B.zip",
+                  "792af52f795d1a32c9842a3240f5f3fe5e941a8ff6df5eb0f9d668092ebc019c", 0},
+};
+
+/// SHA-256 of what is appended.
+class Sha256 {
+  public:
+    Sha256() : context_(EVP_MD_CTX_new()) {
+        if (context_ == nullptr || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1)
+            throw std::bad_alloc();
+    }
+    void append(const std::byte* bytes, std::size_t count) {
+        EVP_DigestUpdate(context_.get(), bytes, count);
+    }
+    std::string digits() {
+        std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+        unsigned size = 0;
+        EVP_DigestFinal_ex(context_.get(), digest.data(), &size);
+        std::string text;
+        for (unsigned i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
+        return text;
+    }
+
+  private:
+    struct Free {
+        void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+    };
+    std::unique_ptr<EVP_MD_CTX, Free> context_;
+};
+
+Result<UniqueFd> open_download(const std::string& path) {
+    UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+    if (file) return file;
+    if (errno == EINTR) return Error{ErrorCode::interrupted, "interrupted"};
+    return system_error(path, "cannot open", errno);
+}
+
+/// How the size of a file differs from that of a published one of the same name.
+std::string compare_sizes(std::uint64_t bytes, const PublishedFile& published) {
+    if (published.bytes == 0 || bytes == published.bytes) return {};
+    return fmt::format("; it should have {} bytes and {}", with_commas(published.bytes),
+                       bytes < published.bytes ? "ends too early" : "has more");
+}
+
+}  // namespace
+
+std::span<const PublishedFile> published_files() { return kPublished; }
+
+Result<Download> read_download(const std::string& path, const std::atomic<bool>& stop) {
+    UniqueFd owned;
+    if (path != "-") {
+        auto opened = open_download(path);
+        if (!opened) return opened.error();
+        owned = *std::move(opened);
+    }
+    const int file = owned ? owned.get() : STDIN_FILENO;
+    const auto status = file_status(file, path);
+    if (!status) return status.error();
+    if (S_ISDIR(status->st_mode))
+        return error_with(ErrorCode::io, "{}: is a directory, not a file", path);
+    (void)::posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL);
+
+    const bool sized = S_ISREG(status->st_mode);
+    Progress progress("reading", sized ? static_cast<std::uint64_t>(status->st_size) : 0);
+    Sha256 sha256;
+    Download download{path, 0, {}};
+    std::vector<std::byte> buffer(kReadBytes);
+    while (true) {
+        if (stop) return Error{ErrorCode::interrupted, "interrupted"};
+        const ssize_t count = ::read(file, buffer.data(), buffer.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return system_error(path, "cannot read", errno);
+        if (count == 0) break;
+        sha256.append(buffer.data(), static_cast<std::size_t>(count));
+        download.bytes += static_cast<std::uint64_t>(count);
+        progress.update(download.bytes);
+    }
+    download.sha256 = sha256.digits();
+    return download;
+}
+
+DownloadVerdict judge(const Download& download, std::span<const PublishedFile> published) {
+    const std::string figures =
+        fmt::format("{} bytes, SHA-256 {}", with_commas(download.bytes), download.sha256);
+    const auto same = std::ranges::find(published, download.sha256, &PublishedFile::sha256);
+    if (same != published.end()) {
+        return {true, std::string(same->name),
+                fmt::format("is {} as published: {}", same->name, figures)};
+    }
+    const std::string_view name =
+        std::string_view(download.path).substr(download.path.rfind('/') + 1);  // npos + 1 is 0
+    const auto named = std::ranges::find(published, name, &PublishedFile::name);
+    if (named != published.end()) {
+        return {false, std::string(name),
+                fmt::format("is not {} as published, whose SHA-256 is {}: {}{}; fetch it again "
+                            "from {}",
+                            name, named->sha256, figures, compare_sizes(download.bytes, *named),
+                            kOrigin)};
+    }
+    std::string known;
+    for (const PublishedFile& file : published)
+        known += fmt::format("{}{}", known.empty() ? "" : ", ", file.name);
+    return {false,
+            {},
+            fmt::format("is none of the files whose checksums are known ({}): {}", known, figures)};
+}
+
+}  // namespace gloved::verify

@@ -1,0 +1,46 @@
+// Compares a download with the checksums that are published for Stanford's GloVe files.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "common/result.hpp"
+
+namespace gloved::verify {
+
+/// A published file.
+struct PublishedFile {
+    std::string_view name;
+    std::string_view sha256;  ///< 64 lower-case hexadecimal digits
+    std::uint64_t bytes = 0;  ///< its size; 0: unknown
+};
+
+/// The files whose checksums are known.
+std::span<const PublishedFile> published_files();
+
+/// A file as it was read.
+struct Download {
+    std::string path;  ///< «-» for standard input
+    std::uint64_t bytes = 0;
+    std::string sha256;  ///< as of PublishedFile
+};
+
+/// What is known of a download.
+struct DownloadVerdict {
+    bool published = false;  ///< its checksum is one of those published
+    std::string name;        ///< of the published file: by the checksum, else by the file's name;
+                             ///< empty: neither is known
+    std::string detail;      ///< one sentence with size and checksum, and the remedy
+};
+
+/// Reads all of `path`, «-» for standard input, and shows progress. Errors: io, with the path;
+/// interrupted, once `stop` is set.
+Result<Download> read_download(const std::string& path, const std::atomic<bool>& stop);
+
+/// Compares a download with published files.
+DownloadVerdict judge(const Download& download, std::span<const PublishedFile> published);
+
+}  // namespace gloved::verify
