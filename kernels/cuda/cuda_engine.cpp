@@ -122,9 +122,13 @@ class CudaEngine final : public Engine {
     RowRange range_of(const Query& query) const {
         return query.filter.rows.value_or(RowRange{0, model_.rows()});
     }
-    /// Of a run on several devices, what one does that runs on the calling thread if that is first.
+    /// Runs a device's shares. A run may come in two parts: what there is to do meanwhile is done
+    /// once, during the first part of the device whose thread is the calling one.
     Status run_device(std::size_t device, std::span<const Share> shares) {
-        return devices_[device]->run(shares, device == 0 ? meanwhile_ : std::function<void()>());
+        if (shares.empty()) return {};
+        std::function<void()> meanwhile;
+        if (device == 0) meanwhile = std::exchange(meanwhile_, nullptr);
+        return devices_[device]->run(shares, meanwhile);
     }
     bool holds_vectors() const { return plan_.residency.vectors; }
 

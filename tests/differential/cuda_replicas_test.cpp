@@ -138,7 +138,10 @@ TEST_F(CudaReplicas, DivideTheQueriesOfABatch) {
     queries[11].k = 2000;
     queries[12].kind = kernels::CountBefore{vector_of(ones), 7};
     queries[13].filter.rows = kernels::RowRange{5, 5};
+    int meanwhile = 0;
+    engine_->during_next_run([&] { ++meanwhile; });
     const auto answers = run(queries);
+    EXPECT_EQ(meanwhile, 1);
     EXPECT_EQ(fake_cuda::count_of("launch_score"), 6U);
     EXPECT_EQ(code_passes(), 3 * 2U);
     EXPECT_TRUE(answers[13].hits.empty());
