@@ -74,6 +74,10 @@ std::size_t count_devices() {
 #endif
 }
 
+std::size_t count_devices(const DeviceChoice& devices) {
+    return devices.all ? count_devices() : devices.numbers.size();
+}
+
 std::vector<std::string> simd_names() {
     std::vector<std::string> names;
     for (const cpu::ScanKernels* kernels : cpu::all_scan_kernels()) {

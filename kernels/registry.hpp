@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/device_choice.hpp"
 #include "common/format/model.hpp"
 #include "common/result.hpp"
 #include "kernels/engine.hpp"
@@ -39,6 +40,8 @@ Result<std::unique_ptr<Engine>> make_engine(std::optional<EngineKind> kind,
 /// The number of GPUs that the driver shows, from 0 on, as EngineOptions::devices counts them. 0 in
 /// a build without CUDA, without a driver, and if it fails.
 std::size_t count_devices();
+/// How many of them a choice names.
+std::size_t count_devices(const DeviceChoice& devices);
 
 /// The instruction sets of the cpu engine that this processor has, best first: of «avx512», «avx2»
 /// and «baseline», or of «neon» and «baseline».

@@ -176,10 +176,11 @@ Status CudaEngine::answer_by_queries(std::span<const Query> queries,
     const std::size_t devices = std::min(devices_.size(), queries.size());
     const auto answer_part = [&](std::size_t device) -> Status {
         if (device >= devices) return {};
+        const std::size_t first = queries.size() * device / devices;
         const std::size_t last = queries.size() * (device + 1) / devices;
         std::vector<Share> shares;
-        shares.reserve(last - queries.size() * device / devices);
-        for (std::size_t i = queries.size() * device / devices; i < last; ++i) {
+        shares.reserve(last - first);
+        for (std::size_t i = first; i < last; ++i) {
             const RowRange rows = range_of(queries[i]);
             __builtin_prefetch(queries[i].excluded.data());
             if (!by_rows[i] && rows.size() > 0) shares.push_back({&queries[i], rows, &answers[i]});

@@ -109,10 +109,6 @@ Result<NamedEngine> make_engine(EngineKind kind, const std::string& simd,
     return named;
 }
 
-std::size_t count_devices(const DeviceChoice& devices) {
-    return devices.all ? kernels::count_devices() : devices.numbers.size();
-}
-
 Result<std::vector<NamedEngine>> make_engines(const format::Model& model,
                                               const Settings& settings) {
     std::vector<NamedEngine> engines;
@@ -128,7 +124,7 @@ Result<std::vector<NamedEngine>> make_engines(const format::Model& model,
         if (sets[0] == "all") sets = kernels::simd_names();
         for (const std::string& simd : sets) {
             // One of several devices is the peer of all of them.
-            if (is_on_device(kind) && count_devices(settings.devices) > 1) {
+            if (is_on_device(kind) && kernels::count_devices(settings.devices) > 1) {
                 Status added = add(kind, simd, {.numbers = {settings.device()}, .all = false});
                 if (!added) return added.error();
             }

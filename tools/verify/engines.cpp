@@ -311,7 +311,7 @@ std::vector<Way> all_ways(const Model& model, std::size_t threads, const DeviceC
         options.wgmma = false;
         ways.push_back(make_way(model, entry, name + " mma", options));
         options.wgmma = true;
-        if ((devices.all ? kernels::count_devices() : devices.numbers.size()) < 2) continue;
+        if (kernels::count_devices(devices) < 2) continue;
         options.spread = kernels::Spread::rows;
         ways.push_back(make_way(model, entry, name + " rows", options));
         options.devices = {.numbers = {devices.all ? 0 : devices.numbers.front()}, .all = false};
