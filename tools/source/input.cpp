@@ -45,17 +45,22 @@ Input::Input(std::string name, const std::atomic<bool>& stop, std::size_t block_
 Input::Input(Input&&) noexcept = default;
 Input::~Input() = default;
 
+Result<UniqueFd> open_download(const std::string& path) {
+    // No O_NONBLOCK: opening a FIFO waits for its writer, and a signal ends the wait.
+    UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+    if (file) return file;
+    if (errno == EINTR) return Error{ErrorCode::interrupted, "interrupted"};
+    return system_error(path, "cannot open", errno);
+}
+
 Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop,
                           const std::string& member, std::size_t block_bytes) {
     Input input(path, stop, block_bytes);
     input.fd_ = STDIN_FILENO;
     if (path != "-") {
-        // No O_NONBLOCK: opening a FIFO waits for its writer, and a signal ends the wait.
-        input.owned_ = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-        if (!input.owned_) {
-            if (errno == EINTR) return Error{ErrorCode::interrupted, "interrupted"};
-            return system_error(path, "cannot open", errno);
-        }
+        auto opened = open_download(path);
+        if (!opened) return opened.error();
+        input.owned_ = *std::move(opened);
         input.fd_ = input.owned_.get();
     }
     auto status = file_status(input.fd_, path);

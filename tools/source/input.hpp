@@ -21,6 +21,10 @@ namespace gloved::source {
 /// Default of Input::open's `block_bytes`.
 inline constexpr std::size_t kBlockBytes = 1 << 18;
 
+/// Opens a file or FIFO for reading. Errors: io; interrupted, by a signal while a FIFO has no
+/// writer.
+Result<UniqueFd> open_download(const std::string& path);
+
 /// Reads a source once, from beginning to end. Detects by the content, never by the name, how it is
 /// packed. Not safe for concurrent use.
 class Input {

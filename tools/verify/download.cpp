@@ -10,12 +10,14 @@
 #include <cerrno>
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
 #include "common/error_with.hpp"
 #include "common/files.hpp"
 #include "common/progress.hpp"
+#include "tools/source/input.hpp"
 #include "tools/source/stanford.hpp"
 
 namespace gloved::verify {
@@ -70,13 +72,6 @@ class Sha256 {
     std::unique_ptr<EVP_MD_CTX, Free> context_;
 };
 
-Result<UniqueFd> open_download(const std::string& path) {
-    UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-    if (file) return file;
-    if (errno == EINTR) return Error{ErrorCode::interrupted, "interrupted"};
-    return system_error(path, "cannot open", errno);
-}
-
 /// How the size of a file differs from that of a published one of the same name.
 std::string compare_sizes(std::uint64_t bytes, const PublishedFile& published) {
     if (published.bytes == 0 || bytes == published.bytes) return {};
@@ -91,7 +86,7 @@ std::span<const PublishedFile> published_files() { return kPublished; }
 Result<Download> read_download(const std::string& path, const std::atomic<bool>& stop) {
     UniqueFd owned;
     if (path != "-") {
-        auto opened = open_download(path);
+        auto opened = source::open_download(path);
         if (!opened) return opened.error();
         owned = *std::move(opened);
     }
