@@ -209,15 +209,11 @@ __device__ inline bool is_excluded(const DeviceQuery& query, const std::uint32_t
     return false;
 }
 
-/// The workspace of query number `q` of launch_plane_scan.
-__device__ inline Workspace workspace_of_query(const DeviceModel& model, Workspace work,
-                                               unsigned q) {
-    work.floors += q;
-    work.warp_maxima += q * kMaxWarps;
+/// The workspace of query number `q` of launch_plane_query.
+__device__ inline Workspace workspace_of_query(Workspace work, unsigned q) {
+    work.candidate_scores += q * kMaxCandidates;
     work.counters += q * kCounters;
     work.found += q * kFoundCapacity;
-    work.uppers += static_cast<std::size_t>(q) * model.groups * kGroupRows;
-    work.warp_rows += q * kMaxWarps;
     work.answers += q;
     work.hits += q * kMaxHits;
     return work;

@@ -6,6 +6,7 @@
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/radix_select.cuh"
+#include "kernels/cuda/rank.cuh"
 
 namespace gloved::kernels::cuda {
 namespace {
@@ -67,7 +68,6 @@ __global__ __launch_bounds__(kThreads) void few_rows(DeviceModel model, DeviceQu
                                                      Workspace work) {
     __shared__ __align__(16) std::byte memory[sizeof(Best)];
     auto& best = *reinterpret_cast<Best*>(memory);
-    __shared__ bool last;
     const std::uint32_t q = blockIdx.y;
     const DeviceQuery& query = queries.queries[q];
     const float* const raw = queries.raw + static_cast<std::size_t>(q) * model.stride;
@@ -106,16 +106,9 @@ __global__ __launch_bounds__(kThreads) void few_rows(DeviceModel model, DeviceQu
     const std::uint32_t block = q * gridDim.x + blockIdx.x;
     best.write(query.k, few.best + std::size_t{block} * kMaxBatchHits);
     if (threadIdx.x == 0) few.counts[block] = overflow ? kOverflow : min(best.count, query.k);
+    if (!is_last_block(&few.done[q])) return;
+    if (threadIdx.x == 0) best.count = 0;
     __syncthreads();
-    if (threadIdx.x == 0) {
-        // What a block wrote is visible before it counts as done.
-        __threadfence();
-        last = atomicAdd(&few.done[q], 1U) == gridDim.x - 1;
-        __threadfence();
-        best.count = 0;
-    }
-    __syncthreads();
-    if (!last) return;
     for (std::uint32_t b = 0; b < gridDim.x; ++b) {
         const std::uint32_t of = q * gridDim.x + b;
         const std::uint32_t count = __ldcg(few.counts + of);

@@ -20,10 +20,10 @@
 // and without an error).
 //
 // With a 4-bit plane of the model (docs/certified-search.md) two more read an eighth of the bytes.
-// For one query, or a few that share the reads, `plane_scan` writes an upper bound for every row
-// and finds the floor from canonical scores; select collects rows by their bounds. For many queries
-// `plane_pass` does all steps, part after part of the plane, and raises the cutoffs in between.
-// `code_pass` does the same with codes of one byte in place of 4 bits.
+// For one query, or a few that share the reads, `plane_query` does all in one launch: an upper
+// bound for every row, the floor from canonical scores, and the rows whose bounds reach it. For
+// many queries `plane_pass` does all steps, part after part of the plane, and raises the cutoffs in
+// between. `code_pass` does the same with codes of one byte in place of 4 bits.
 //
 // tests/support/fake_cuda has these functions and the runtime for tests without a GPU.
 #pragma once
@@ -55,8 +55,10 @@ inline constexpr std::uint32_t kMaxKPlusExcluded = 2048;
 /// Maximum number of rows that `collect` may find for one query. With more (many ties) the list
 /// overflows, and another pass answers the query.
 inline constexpr std::uint32_t kFoundCapacity = 8192;
-/// Maximum number of queries of one launch_plane_scan.
+/// Maximum number of queries of one launch_plane_query.
 inline constexpr std::uint32_t kMaxScanQueries = 2;
+/// Maximum number of rows whose canonical scores make the threshold of such a query.
+inline constexpr std::uint32_t kMaxCandidates = 2048;
 /// Maximum number of vectors of one launch_score.
 inline constexpr std::uint32_t kMaxScoreVectors = 64;
 /// Largest k, and largest sum of k and excluded rows, of a query in a pass of many queries.
@@ -182,7 +184,7 @@ struct DeviceQuery {
     /// For launch_code_pass: the local row that the query's vector is, with 0 for −0; kNotARow: the
     /// vector is in DeviceQueries::raw.
     std::uint32_t vector_row = kNotARow;
-    // Facts about the query's digits, for launch_plane_scan and the launch_select after it:
+    // Facts about the query's digits, for launch_plane_query:
     planes::UpperFacts upper;
     planes::DigitFacts digits;
 };
@@ -193,7 +195,7 @@ struct DeviceQueries {
     float* raw = nullptr;                     ///< (count, stride) vectors, padded with zeros
     const float* unit = nullptr;              ///< (count, stride) fl32(raw / norm)
     const std::uint32_t* excluded = nullptr;  ///< excluded rows of all queries
-    const std::int8_t* digits = nullptr;      ///< for launch_plane_scan: (count, steps, 16),
+    const std::int8_t* digits = nullptr;      ///< for launch_plane_query: (count, steps, 16),
                                               ///< planes::PlaneQuery::bytes
     std::uint32_t count = 0;
     bool any_rank = false;                  ///< whether any rank_below excludes rows
@@ -216,6 +218,8 @@ enum QueryCounter : std::uint32_t {
     kRescoredCounter,
     kBlocksDoneCounter,
     kRuledOutCounter,  ///< number of rows that int8 codes ruled out
+    kArrivedCounter,   ///< number of blocks that have written their candidates' scores
+    kUnitCounter,      ///< number of units that warps of plane_query have taken
     kCounters,
 };
 /// Maximum number of warps that `scan` starts.
@@ -228,8 +232,7 @@ struct Found {
     std::uint32_t unused = 0;
 };
 
-/// What launch_select, launch_plane_pass and launch_code_pass report about a query, besides its
-/// hits.
+/// What a launch reports about a query, besides its hits.
 struct DeviceAnswer {
     double floor = 0;  ///< eligible rows that were not rescored have canonical scores below this
     std::uint32_t hits = 0;       ///< min(k, found), or 0 after an overflow
@@ -292,23 +295,23 @@ struct FewWorkspace {
 };
 
 /// Intermediate results of a pass, and its answers. `count` is the number of its queries: 1, or in
-/// launch_plane_scan and the launch_select after it up to kMaxScanQueries, or more for `found` and
-/// `answers` in passes of many queries.
+/// launch_plane_query up to kMaxScanQueries, or more for `found` and `answers` in passes of many
+/// queries.
 struct Workspace {
     float* maxima = nullptr;       ///< (groups) device
-    double* floors = nullptr;      ///< (count) device
-    float* warp_maxima = nullptr;  ///< (count, kMaxWarps) device: the largest maximum that each
-                                   ///< warp of `scan` wrote
+    double* floors = nullptr;      ///< (1) device
+    float* warp_maxima = nullptr;  ///< (kMaxWarps) device: the largest maximum that each warp of
+                                   ///< `scan` wrote
     std::uint32_t* counters = nullptr;  ///< (count, kCounters) device, 0 between passes
     Found* found = nullptr;    ///< (count, kFoundCapacity) device, in a pass over the plane (count,
                                ///< kBatchFound)
     double* scores = nullptr;  ///< (rows) device, for `score`: canonical scores, NaN for rows that
                                ///< are not eligible
-    double* denominators = nullptr;  ///< (rows) device, for `score`: denominators of 3CosMul
-    float* uppers = nullptr;         ///< (count, groups * kGroupRows) device, for plane_scan:
-                              ///< planes::row_upper, -infinity for rows that are not eligible
-    std::uint32_t* warp_rows = nullptr;  ///< (count, kMaxWarps) device: the row with the largest
-                                         ///< estimate in each warp of plane_scan
+    double* denominators = nullptr;     ///< (rows) device, for `score`: denominators of 3CosMul
+    float* candidate_scores = nullptr;  ///< (count, kMaxCandidates) device, for plane_query:
+                                        ///< canonical scores of the best rows of its blocks
+    float* uppers = nullptr;  ///< device, for plane_query where a block's shared memory does not
+                              ///< hold its bounds: (blocks, count, PlaneGrid::block_bounds)
     PlaneWorkspace plane;
     CodeWorkspace code;
     FewWorkspace few;
@@ -349,7 +352,7 @@ cudaError_t load_estimate_kernels();
 cudaError_t load_few_rows_kernels();
 cudaError_t load_plane_multiply_kernels();
 cudaError_t load_plane_pass_kernels();
-cudaError_t load_plane_scan_kernels();
+cudaError_t load_plane_query_kernels();
 cudaError_t load_score_kernels();
 cudaError_t load_select_kernels();
 cudaError_t load_stream_kernels();
@@ -373,19 +376,24 @@ cudaError_t launch_scan(const DeviceModel& model, const DeviceQueries& queries,
                         const Workspace& work, const DeviceShape& shape, std::uint32_t& warps,
                         cudaStream_t stream);
 
-/// Whether launch_plane_scan can find the floor of a query with this DeviceQuery::k_plus_excluded:
-/// the shard has a plane, and the launch has enough warps.
+/// Whether launch_plane_query can find the floor of a query with this DeviceQuery::k_plus_excluded:
+/// the shard has a plane, and the launch has enough blocks.
 bool plane_serves(const DeviceModel& model, std::uint32_t k_plus_excluded,
                   const DeviceShape& shape);
 
-/// As scan_query_fits_parameters, for launch_plane_scan and the launch_select after it.
+/// As scan_query_fits_parameters, for launch_plane_query.
 bool plane_query_fits_parameters(const DeviceModel& model, const DeviceQueries& queries);
 
-/// Bounds every row by the plane, for up to kMaxScanQueries queries that plane_serves; if there are
-/// several, their range is the whole shard. Writes uppers, and to floors a canonical score that
-/// `k_plus_excluded` rows reach (-infinity, if it found fewer rows), or min_score if that is more.
-cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& queries,
-                              const Workspace& work, const DeviceShape& shape, cudaStream_t stream);
+/// Answers up to kMaxScanQueries queries that plane_serves by the plane; if there are several,
+/// their range is the whole shard. Writes their answers and hits:
+///  - floor = a canonical score that `k_plus_excluded` rows reach (-infinity, if it found fewer
+///    rows), or min_score if that is more;
+///  - the rescored rows are those whose upper bound reaches the floor and the uncovered rows; those
+///    that int8 codes rule out count as survivors only;
+///  - found rows and hits are as in launch_select.
+cudaError_t launch_plane_query(const DeviceModel& model, const DeviceQueries& queries,
+                               const Workspace& work, const DeviceShape& shape,
+                               cudaStream_t stream);
 
 /// Maximum number of queries of one launch_plane_pass; 0: it cannot serve a shard of that size on
 /// that device.
@@ -461,11 +469,9 @@ cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& 
 enum class SelectSource : std::uint32_t {
     warp_maxima,    ///< in maxima, and in warp_maxima too
     stored_scores,  ///< in maxima; canonical scores are in `scores` already
-    uppers,         ///< in uppers, with floors, both from launch_plane_scan
 };
 
-/// Writes the answer and the hits of one query, or with SelectSource::uppers of each query of
-/// launch_plane_scan, from its estimates:
+/// Writes the answer and the hits of one query from its estimates:
 ///  - floor = max(min_score, m - error), where m is the k_plus_excluded-th largest maximum (or a
 ///    little less); m is -infinity if fewer maxima are above -infinity;
 ///  - the rescored rows are those of every group with maximum >= floor - error and, unless scores

@@ -311,9 +311,9 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
     const bool of_many = inputs == Inputs::raw || inputs == Inputs::raw_or_row;
     assert(queries.size() <= (of_many ? std::max(sizes_.plane_pass, sizes_.code_pass)
                                       : std::size_t{kMaxScoreVectors}));
-    assert(inputs != Inputs::plane_scan || queries.size() <= sizes_.scan_queries);
+    assert(inputs != Inputs::plane_query || queries.size() <= sizes_.scan_queries);
     assert(inputs != Inputs::scan || queries.size() == 1);
-    if (Status done = begin(slot); !done) return done;
+    if (Status used = use_device(device_); !used) return used;
     // An earlier copy may still read the staging buffer.
     if (slots_[slot].sent) {
         if (Status done = stream_.synchronize(); !done) return done;
@@ -321,7 +321,7 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
     const std::size_t dim = model_.dim;
     const std::size_t stride = model_.stride;
     queries_ = {};
-    if (queries.empty()) return {};  // an empty product
+    if (queries.empty()) return begin(slot);  // an empty product
     const ShardBuffers::Slot& buffers = buffers_.slots[slot];
     std::byte* const host = buffers.input_staging.data();
     const std::span described(reinterpret_cast<DeviceQuery*>(host), queries.size());
@@ -334,7 +334,7 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
         if (inputs == Inputs::raw_or_row) described[q].vector_row = held_row(*queries[q].vector);
     }
     std::vector<std::int8_t> digits;
-    if (inputs == Inputs::plane_scan) digits = make_digits(queries, described);
+    if (inputs == Inputs::plane_query) digits = make_digits(queries, described);
 
     const bool with_unit = inputs == Inputs::raw_and_unit || inputs == Inputs::scan;
     const InputLayout layout(queries.size(), with_unit ? queries.size() : 0, digits.size(), stride,
@@ -353,6 +353,7 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
                          .excluded = reinterpret_cast<const std::uint32_t*>(host + layout.excluded),
                          .digits = reinterpret_cast<const std::int8_t*>(host + layout.digits)}};
     summarize(described);
+    if (Status done = begin(slot); !done) return done;
     if (of_many && queries.size() * stride * sizeof(float) > kPieceBytes) {
         if (!runs_beside(slot)) return send_in_pieces(queries, described, layout, slot, stream_);
         const Event& copied = slots_[slot].copied;
@@ -367,7 +368,7 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
                       with_unit ? reinterpret_cast<float*>(host + layout.unit) : nullptr);
     }
     if (inputs == Inputs::scan && scan_query_fits_parameters(model_, queries_, shape_)) return {};
-    if (inputs == Inputs::plane_scan && plane_query_fits_parameters(model_, queries_)) return {};
+    if (inputs == Inputs::plane_query && plane_query_fits_parameters(model_, queries_)) return {};
     slots_[slot].sent = true;
     return copy_async(buffers.input.data(), static_cast<const std::byte*>(host),
                       any_missing ? layout.end : layout.raw, stream_);
@@ -441,16 +442,17 @@ Status Shard::send_in_pieces(std::span<const PassQuery> queries,
 
 Status Shard::start_bounded(std::span<const PassQuery> queries, Estimate estimate) {
     const bool by_plane = estimate == Estimate::plane;
-    const Inputs inputs = by_plane ? Inputs::plane_scan : Inputs::scan;
+    const Inputs inputs = by_plane ? Inputs::plane_query : Inputs::scan;
     if (Status sent = send(queries, inputs); !sent) return sent;
+    if (by_plane) {
+        slots_[0].hits_stride = kMaxHits;
+        return check(launch_plane_query(model_, queries_, work_, shape_, stream_.get()),
+                     "launch of plane_query");
+    }
     std::uint32_t warps = 0;
-    Status done = by_plane
-                      ? check(launch_plane_scan(model_, queries_, work_, shape_, stream_.get()),
-                              "launch of plane_scan")
-                      : check(launch_scan(model_, queries_, work_, shape_, warps, stream_.get()),
-                              "launch of scan");
-    if (!done) return done;
-    return select(by_plane ? SelectSource::uppers : SelectSource::warp_maxima, warps);
+    Status done =
+        check(launch_scan(model_, queries_, work_, shape_, warps, stream_.get()), "launch of scan");
+    return done ? select(SelectSource::warp_maxima, warps) : done;
 }
 
 Status Shard::start_plane_pass(std::span<const PassQuery> queries) {

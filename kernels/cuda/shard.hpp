@@ -179,8 +179,8 @@ class Shard {
         raw,
         raw_or_row,  ///< raw, but no vector where it is a row that the device holds
         raw_and_unit,
-        scan,        ///< raw and unit, unless scan_query_fits_parameters
-        plane_scan,  ///< raw and digits, unless plane_query_fits_parameters
+        scan,         ///< raw and unit, unless scan_query_fits_parameters
+        plane_query,  ///< raw and digits, unless plane_query_fits_parameters
     };
     /// Describes the queries and copies them to the device. What is started on `stream_` then waits
     /// for the copy.

@@ -5,6 +5,7 @@
 
 #include "common/result.hpp"
 #include "kernels/cuda/code_tiles.hpp"
+#include "kernels/cuda/plane_grid.hpp"
 #include "kernels/cuda/plane_tiles.hpp"
 
 namespace gloved::kernels::cuda {
@@ -46,14 +47,14 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.tile_places, n.rows, n.code_pass > 0);
 
     entry(b.maxima, n.groups);
-    entry(b.floors, n.scan_queries);
-    entry(b.warp_maxima, n.scan_queries * kMaxWarps);
+    entry(b.floors, 1);
+    entry(b.warp_maxima, kMaxWarps);
     entry(b.counters, n.scan_queries * kCounters);
     entry(b.found, std::max(n.scan_queries * kFoundCapacity, n.plane_pass * kBatchFound));
     entry(b.scores, n.rows);
     entry(b.denominators, n.rows);
-    entry(b.uppers, n.scan_queries * n.groups * kGroupRows, plane);
-    entry(b.warp_rows, n.scan_queries * kMaxWarps, plane);
+    entry(b.candidate_scores, n.scan_queries * kMaxCandidates, plane);
+    entry(b.uppers, n.uppers);
     entry(b.plane_digits, n.plane_pass * n.digit_stride);
     entry(b.plane_facts, n.plane_pass);
     entry(b.int8_digits, n.plane_pass * 2 * n.int8_stride);
@@ -122,6 +123,8 @@ ShardSizes::ShardSizes(std::size_t shard_rows, std::size_t dim, std::size_t unco
         int8_stride = cuda::int8_stride(width);
     // Without room for vectors there is none for more bounds.
     if (held.plane && held.vectors) scan_queries = kMaxScanQueries;
+    for (std::size_t count = 1; held.plane && count <= scan_queries; ++count)
+        uppers = std::max(uppers, PlaneGrid(groups, plane.steps(), count, shape).uppers(count));
     digit_stride = rounded_up(dim, kDigitStep);
     keys = divided_up(plane.groups(), kPlaneSample);
     const std::size_t batch = std::max({scan_queries, plane_pass, code_pass});
@@ -164,8 +167,8 @@ Workspace workspace_of(const ShardBuffers& b) {
             .found = b.found.data(),
             .scores = b.scores.data(),
             .denominators = b.denominators.data(),
+            .candidate_scores = b.candidate_scores.data(),
             .uppers = b.uppers.data(),
-            .warp_rows = b.warp_rows.data(),
             .plane = {.digits = b.plane_digits.data(),
                       .facts = b.plane_facts.data(),
                       .int8_digits = b.int8_digits.data(),

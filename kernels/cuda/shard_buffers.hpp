@@ -57,6 +57,7 @@ struct ShardSizes {
     std::size_t stride = 0;        ///< floats of a vector, with padding
     std::size_t groups = 0;        ///< groups of kGroupRows rows
     std::size_t scan_queries = 1;  ///< maximum number of queries that share a scan of the plane
+    std::size_t uppers = 0;        ///< their upper bounds that blocks' shared memory does not hold
     std::size_t plane_pass = 0;    ///< maximum number of queries of a pass over the plane
     std::size_t code_pass = 0;     ///< of a pass over code tiles
     std::size_t places = 0;        ///< rows with a place in the code tiles
@@ -100,8 +101,8 @@ struct ShardBuffers {
     DeviceBuffer<Found> found;
     DeviceBuffer<double> scores;
     DeviceBuffer<double> denominators;
+    DeviceBuffer<float> candidate_scores;
     DeviceBuffer<float> uppers;
-    DeviceBuffer<std::uint32_t> warp_rows;
     DeviceBuffer<std::int8_t> plane_digits;
     DeviceBuffer<planes::DigitFacts> plane_facts;
     DeviceBuffer<std::int8_t> int8_digits;

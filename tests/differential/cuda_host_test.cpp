@@ -358,16 +358,15 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
     // A single query is passed as a parameter.
     fake_cuda::arm({});
     EXPECT_EQ(pass_of(nearest(model, 5)), "plane");
-    EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 1U);
-    EXPECT_EQ(fake_cuda::count_of("launch_select"), 1U);
-    EXPECT_EQ(fake_cuda::launches(), 2U);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_query"), 1U);
+    EXPECT_EQ(fake_cuda::launches(), 1U);
     EXPECT_EQ(fake_cuda::count_of("cudaMemcpyAsync"), 0U);
     EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 1U);
     EXPECT_LT(run_one(*engine, nearest(model, 5)).certificate.rescored, model.rows() / 10);
     // More than the warps of a pass can vouch for.
     fake_cuda::arm({});
     EXPECT_EQ(pass_of(nearest(model, 5, 1024)), "float64");
-    EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 0U);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_query"), 0U);
     EXPECT_EQ(fake_cuda::count_of("launch_scan"), 1U);
     EXPECT_EQ(pass_of(nearest(model, 5, 1025)), "float64");
     Query in_range = nearest(model, 5);
@@ -381,7 +380,7 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
         EXPECT_LT(answer.certificate.rescored, model.rows() / 10);
     }
     EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 2U);
-    EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 1U);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_query"), 1U);
     // What wants more than such a pass gives is answered without it.
     queries.assign(10, nearest(model, 5, kernels::cuda::kMaxBatchHits));
     queries[3].k += 1;
@@ -392,7 +391,7 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
     fake_cuda::arm({});
     (void)run_all(*engine, queries);
     EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 1U);
-    EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 1U);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_query"), 1U);
 }
 
 TEST_F(CudaHost, TheWaysThroughCodeTilesAreTheOnesMeant) {
@@ -417,7 +416,7 @@ TEST_F(CudaHost, TheWaysThroughCodeTilesAreTheOnesMeant) {
                   model.rows() * model.dim() + certificate.rescored * model.dim() * sizeof(float));
     }
     EXPECT_EQ(fake_cuda::count_of("launch_code_pass"), 2U);
-    EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 1U);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_query"), 1U);
     EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 0U);
     // No more copies and waits than the passes need.
     EXPECT_EQ(fake_cuda::count_of("cudaMemcpyAsync"), 3U);
@@ -440,8 +439,8 @@ TEST_F(CudaHost, AFewQueriesShareAScan) {
         queries.back().filter.rank_below = 9000;
         fake_cuda::arm({});
         const auto answers = run_all(*engine, queries);
-        EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 1U);
-        EXPECT_EQ(fake_cuda::count_of("launch_select"), 1U);
+        EXPECT_EQ(fake_cuda::count_of("launch_plane_query"), 1U);
+        EXPECT_EQ(fake_cuda::launches(), 1U);
         EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 1U);
         for (std::size_t i = 0; i < count; ++i) {
             const auto& vector = std::get<kernels::Cosine>(queries[i].kind).vector.values;
@@ -456,7 +455,7 @@ TEST_F(CudaHost, AFewQueriesShareAScan) {
     queries[1].filter.rows = kernels::RowRange{3, 9000};
     fake_cuda::arm({});
     (void)run_all(*engine, queries);
-    EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 2U);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_query"), 2U);
 }
 
 /// A device that holds codes of one byte alone answers every query by them.
@@ -638,7 +637,7 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
             }
             // In one pass where int8 codes rule most survivors out.
             EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), int8_codes ? devices.size() : 0);
-            EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"),
+            EXPECT_EQ(fake_cuda::count_of("launch_plane_query"),
                       int8_codes ? 0 : queries.size() * devices.size());
             const format::PlaneShape plane{model.rows(), model.dim()};
             bool ruled_out = false;

@@ -87,7 +87,7 @@ class CudaReplicas : public CudaSpread {
         }
         return answers;
     }
-    static std::uint64_t scans() { return fake_cuda::count_of("launch_plane_scan"); }
+    static std::uint64_t scans() { return fake_cuda::count_of("launch_plane_query"); }
     static std::uint64_t code_passes() { return fake_cuda::count_of("launch_code_pass"); }
 
     std::unique_ptr<kernels::Engine> engine_;

@@ -20,6 +20,7 @@
 #include "kernels/canonical.hpp"
 #include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/launches.hpp"
+#include "kernels/cuda/plane_grid.hpp"
 #include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/shape.hpp"
 #include "tests/support/fake_cuda/fake_cuda.hpp"
@@ -743,8 +744,7 @@ class FakeLaunchesOnTheHost : public FakeLaunches {
         queries_.host.queries = &host_;
         query_list_[0].upper.per_unit = 1;
         send_queries();
-        work_.uppers = static_cast<float*>(allocate(kGroups * kGroupRows * sizeof(float)));
-        work_.warp_rows = static_cast<std::uint32_t*>(allocate(kMaxWarps * sizeof(std::uint32_t)));
+        work_.candidate_scores = static_cast<float*>(allocate(kMaxCandidates * sizeof(float)));
     }
 
     void TearDown() override {
@@ -759,14 +759,20 @@ class FakeLaunchesOnTheHost : public FakeLaunches {
 TEST_F(FakeLaunchesOnTheHost, AnswersAreTheSame) {
     ASSERT_TRUE(plane_serves(model_, query_list_[0].k_plus_excluded, kShape));
     EXPECT_FALSE(plane_serves(model_, kRows, kShape));
-    ASSERT_EQ(launch_plane_scan(model_, queries_, work_, kShape, stream_), cudaSuccess);
-    select(SelectSource::uppers);
+    ASSERT_EQ(launch_plane_query(model_, queries_, work_, kShape, stream_), cudaSuccess);
     expect_hits(0);
     EXPECT_GT(work_.answers[0].floor, -1.0);
-    const auto uppers = download(work_.uppers, kGroups * kGroupRows);
-    for (std::uint32_t row = 0; row < kGroups * kGroupRows; ++row) {
-        EXPECT_EQ(std::isinf(uppers[row]), row >= kRows || row % 100 == 50) << row;
-    }
+}
+
+TEST_F(FakeLaunchesOnTheHost, BoundsThatBlocksDoNotHoldNeedMemory) {
+    DeviceShape small = kShape;
+    small.shared_bytes = kPlaneStaticShared;
+    const PlaneGrid grid(kGroups, model_.plane.steps, 1, small);
+    EXPECT_GE(grid.uppers(1), kGroups * kGroupRows);
+    EXPECT_DEATH((void)launch_plane_query(model_, queries_, work_, small, stream_), "uppers");
+    work_.uppers = static_cast<float*>(allocate(grid.uppers(1) * sizeof(float)));
+    ASSERT_EQ(launch_plane_query(model_, queries_, work_, small, stream_), cudaSuccess);
+    expect_hits(0);
 }
 
 TEST_F(FakeLaunchesOnTheHost, NobodyElseReadsThere) {
@@ -775,7 +781,7 @@ TEST_F(FakeLaunchesOnTheHost, NobodyElseReadsThere) {
                  "stride is not|vectors is not");
     EXPECT_DEATH((void)launch_build_int8_codes(model_, stream_), "int8 rows is not page-locked");
     const auto scan = [&](const DeviceModel& model) {
-        return launch_plane_scan(model, queries_, work_, kShape, stream_);
+        return launch_plane_query(model, queries_, work_, kShape, stream_);
     };
     DeviceModel model = model_;
     model.stride = kStride;

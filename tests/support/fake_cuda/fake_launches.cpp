@@ -22,6 +22,7 @@
 #include "kernels/canonical.hpp"
 #include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/launches.hpp"
+#include "kernels/cuda/plane_grid.hpp"
 #include "kernels/cuda/plane_tiles.hpp"
 #include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/shape.hpp"
@@ -47,10 +48,10 @@ constexpr std::uint32_t kInlineExcluded = 3;
 /// Warps for each hit or excluded row that the fake select needs for a threshold from warp_maxima.
 constexpr std::uint32_t kWarpsPerRow = 2;
 
-/// Warps for each group of rows in the fake plane_scan: its grid is made of whole blocks, so that
+/// Warps for each group of rows in the fake plane_query: its grid is made of whole blocks, so that
 /// some warps have no row.
 constexpr std::uint32_t kPlaneBlockWarps = 8;
-/// Most steps of a query that plane_scan takes as a parameter, and largest dim of a pass over the
+/// Most steps of a query that plane_query takes as a parameter, and largest dim of a pass over the
 /// plane.
 constexpr std::uint32_t kInlineSteps = 38;
 constexpr std::uint32_t kMaxPlanePassDim = 320;
@@ -440,6 +441,38 @@ double floor_of_candidates(const Shard& shard, const DeviceQuery& query, const f
     return std::max(reached, query.min_score);
 }
 
+/// Aborts where a query asks for more than lists hold.
+void check_k(const DeviceQuery& query) {
+    if (query.k == 0 || query.k > kMaxHits) misuse("k is 0 or beyond kMaxHits");
+    if (query.k_plus_excluded > kMaxKPlusExcluded)
+        misuse("k and excluded rows are beyond kMaxKPlusExcluded");
+}
+
+/// A row whose norm the bounds do not cover.
+std::uint32_t uncovered_row(const Shard& shard, std::uint32_t at) {
+    const std::uint32_t row = shard.uncovered[at];
+    if (row >= shard.model.rows) misuse("an uncovered row that the shard does not have");
+    if (!std::isnan(shard.inverse_norms[row])) misuse("an uncovered row with an inverse norm");
+    return row;
+}
+
+/// Scores a row that query number `q` cannot rule out, unless `scores` has its score, and lists it
+/// in `found` if it reaches the answer's floor.
+void consider(const Shard& shard, const PassQueries& pass, std::uint32_t q, std::uint32_t row,
+              std::span<Found> found, DeviceAnswer& answer, std::span<const double> scores = {}) {
+    const DeviceQuery& query = pass.queries[q];
+    if (!admits(query, shard, row) || contains(pass.excluded_by(query), row)) return;
+    const double score = scores.empty()
+                             ? canonical_score(pass.raw_of(q), query.norm, shard.row(row),
+                                               shard.norms[row], shard.model.dim)
+                             : scores[row];
+    ++answer.rescored;
+    ++answer.survivors;
+    if (!(score >= answer.floor)) return;
+    const std::uint32_t at = answer.found++;
+    if (at < found.size()) found[at] = {score, row, 0};
+}
+
 std::uint32_t plane_warps(const DeviceModel& model) {
     return (std::min(model.groups, kMaxWarps) + kPlaneBlockWarps - 1) / kPlaneBlockWarps *
            kPlaneBlockWarps;
@@ -683,9 +716,23 @@ bool plane_query_fits_parameters(const DeviceModel& model, const DeviceQueries& 
            queries.host.queries[0].excluded_count <= kInlineExcluded;
 }
 
-cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& queries,
-                              const Workspace& work, const DeviceShape& shape,
-                              cudaStream_t stream) {
+/// Aborts where facts about the digits of a query are those of others.
+void check_facts(const DeviceQuery& query, std::span<const std::int32_t> digits,
+                 std::uint32_t dim) {
+    std::int32_t centre = 0;
+    for (std::size_t i = 0; i < digits.size(); ++i) {
+        centre += planes::kTopLevel * digits[i];
+        if (i >= dim && digits[i] != 0) misuse("digits are not padded with zeros");
+    }
+    if (centre != query.upper.centre || !(query.upper.per_unit > 0) ||
+        !(query.upper.remainder >= 0)) {
+        misuse("facts of other digits");
+    }
+}
+
+cudaError_t launch_plane_query(const DeviceModel& model, const DeviceQueries& queries,
+                               const Workspace& work, const DeviceShape& shape,
+                               cudaStream_t stream) {
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
     launch.require(queries.count == 1 || queries.all_rows, "queries of some rows only");
@@ -694,50 +741,57 @@ cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& que
     check_shape(launch, shape);
     const Shard shard(launch, model, Vectors::anywhere);
     const PlaneRows plane(launch, model);
+    const bool by_int8 = model.vectors_on_host && model.int8_codes.rows != nullptr;
+    const Int8Rows int8_codes = by_int8 ? Int8Rows(launch, model) : Int8Rows();
     const PassQueries pass(launch, queries, model, plane_query_fits_parameters(model, queries),
                            Reads::raw_and_digits, kMaxScanQueries);
-    const std::size_t padded = std::size_t{model.groups} * kGroupRows;
     const std::size_t count = queries.count;
-    const auto all_uppers = launch.device(work.uppers, count * padded, "uppers");
-    const auto floors = launch.device(work.floors, count, "floors");
-    const auto all_maxima = launch.device(work.warp_maxima, count * kMaxWarps, "warp_maxima");
-    const auto all_rows = launch.device(work.warp_rows, count * kMaxWarps, "warp_rows");
-    const auto scan = [=](std::uint32_t q) {
-        const auto uppers = all_uppers.subspan(q * padded, padded);
-        const auto warp_maxima = all_maxima.subspan(q * kMaxWarps, kMaxWarps);
-        const auto warp_rows = all_rows.subspan(q * kMaxWarps, kMaxWarps);
+    const std::size_t uppers =
+        PlaneGrid(model.groups, model.plane.steps, count, shape).uppers(count);
+    if (uppers > 0) (void)launch.device(work.uppers, uppers, "uppers");
+    (void)launch.device(work.candidate_scores, count * kMaxCandidates, "candidate_scores");
+    const auto counters = launch.device(work.counters, count * kCounters, "counters");
+    const auto all_found = launch.device(work.found, count * kFoundCapacity, "found");
+    const auto answers = launch.pinned(work.answers, count, "answers");
+    const auto all_hits = launch.pinned(work.hits, count * kMaxHits, "hits");
+    const auto answer_one = [=](std::uint32_t q) {
         const DeviceQuery& query = pass.queries[q];
+        check_k(query);
         const std::vector<std::int32_t> digits = pass.whole_digits(q);
-        std::int32_t centre = 0;
-        for (std::size_t i = 0; i < digits.size(); ++i) {
-            centre += planes::kTopLevel * digits[i];
-            if (i >= shard.model.dim && digits[i] != 0) misuse("digits are not padded with zeros");
-        }
-        if (centre != query.upper.centre || !(query.upper.per_unit > 0) ||
-            !(query.upper.remainder >= 0)) {
-            misuse("facts of other digits");
-        }
+        check_facts(query, digits, shard.model.dim);
+        std::vector<float> bounds(shard.model.rows, kNone);
         std::vector<Candidate> best(plane_warps(shard.model));
-        for (std::uint32_t row = 0; row < shard.model.groups * kGroupRows; ++row) {
-            uppers[row] = kNone;
-            if (row >= shard.model.rows || !plane.covers(row) || !admits(query, shard, row))
-                continue;
+        for (std::uint32_t row = 0; row < shard.model.rows; ++row) {
+            if (!plane.covers(row) || !admits(query, shard, row)) continue;
             float estimate = 0;
-            uppers[row] = planes::row_upper(plane.sum(row, digits), plane.projection(row),
+            bounds[row] = planes::row_upper(plane.sum(row, digits), plane.projection(row),
                                             plane.residual(row), query.upper, estimate);
-            if (!std::isfinite(uppers[row])) misuse("a bound that is not finite");
+            if (!std::isfinite(bounds[row])) misuse("a bound that is not finite");
             Candidate& of_warp = best[row / kGroupRows % best.size()];
             if (estimate > of_warp.estimate) of_warp = {estimate, row};
         }
-        for (std::size_t warp = 0; warp < best.size(); ++warp) {
-            warp_maxima[warp] = best[warp].estimate;
-            warp_rows[warp] = best[warp].row;
+        const double floor = floor_of_candidates(shard, query, pass.raw_of(q), best);
+        const auto found = all_found.subspan(q * kFoundCapacity, kFoundCapacity);
+        DeviceAnswer& answer = answers[q];
+        answer = {floor, 0, 0, 0, 0};
+        const planes::Int8Cutoff int8_cutoff =
+            planes::int8_cutoff(query.digits, floor, shard.model.dim);
+        for (std::uint32_t row = shard.model.rows; row-- > 0;) {
+            if (!(bounds[row] >= rounded_down(floor)) || bounds[row] == kNone) continue;
+            if (by_int8 && int8_codes.rules_out(row, digits, int8_cutoff)) {
+                ++answer.survivors;
+                continue;
+            }
+            consider(shard, pass, q, row, found, answer);
         }
-        floors[q] = floor_of_candidates(shard, query, pass.raw_of(q), best);
+        for (std::uint32_t i = 0; i < shard.model.uncovered_count; ++i)
+            consider(shard, pass, q, uncovered_row(shard, i), found, answer);
+        rank(query, found, answer, all_hits.subspan(q * kMaxHits, kMaxHits));
     };
     return launch.run([=] {
         pass.check(shard);
-        for (std::uint32_t q = 0; q < pass.count; ++q) scan(q);
+        check_idle(counters.first(count * kCounters));
+        for (std::uint32_t q = 0; q < pass.count; ++q) answer_one(q);
     });
 }
 
@@ -1091,95 +1145,45 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
                           const DeviceShape& shape, cudaStream_t stream) {
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
+    launch.require(queries.count == 1, "takes one query");
     check_shape(launch, shape);
     const Shard shard(launch, model, Vectors::anywhere);
     const bool stored = source == SelectSource::stored_scores;
-    const bool by_row = source == SelectSource::uppers;
-    const bool by_parameters = by_row ? plane_query_fits_parameters(model, queries)
-                                      : source == SelectSource::warp_maxima &&
-                                            scan_query_fits_parameters(model, queries, shape);
-    const bool by_int8 = by_row && model.vectors_on_host && model.int8_codes.rows != nullptr;
-    const Int8Rows int8_codes = by_int8 ? Int8Rows(launch, model) : Int8Rows();
-    const PassQueries pass(launch, queries, model, by_parameters,
-                           by_int8  ? Reads::raw_and_digits
-                           : by_row ? Reads::raw
-                                    : Reads::raw_and_unit,
-                           by_row ? kMaxScanQueries : 1);
-    launch.require(warps <= kMaxWarps && (source != SelectSource::warp_maxima || warps > 0),
-                   "warps of no launch_scan");
+    const bool by_parameters = !stored && scan_query_fits_parameters(model, queries, shape);
+    const PassQueries pass(launch, queries, model, by_parameters);
+    launch.require(warps <= kMaxWarps && (stored || warps > 0), "warps of no launch_scan");
     const auto maxima = launch.device(work.maxima, model.groups, "maxima");
     const auto warp_maxima = launch.device(work.warp_maxima, kMaxWarps, "warp_maxima");
-    const std::size_t padded = std::size_t{model.groups} * kGroupRows;
-    const std::size_t count = queries.count;
-    const auto all_uppers =
-        by_row ? launch.device(work.uppers, count * padded, "uppers") : std::span<float>();
-    const auto floors = launch.device(work.floors, count, "floors");
-    const auto counters = launch.device(work.counters, count * kCounters, "counters");
-    const auto all_found = launch.device(work.found, count * kFoundCapacity, "found");
+    const auto floors = launch.device(work.floors, 1, "floors");
+    const auto counters = launch.device(work.counters, kCounters, "counters");
+    const auto found = launch.device(work.found, kFoundCapacity, "found").first(kFoundCapacity);
     const auto scores =
         stored ? launch.device(work.scores, model.rows, "scores") : std::span<double>();
-    const auto answers = launch.pinned(work.answers, count, "answers");
-    const auto all_hits = launch.pinned(work.hits, count * kMaxHits, "hits");
-    const bool by_warps =
-        source == SelectSource::warp_maxima && queries.max_k_plus_excluded * kWarpsPerRow <= warps;
-    const auto select = [=](std::uint32_t q) {
-        const auto uppers = by_row ? all_uppers.subspan(q * padded, padded) : all_uppers;
-        const auto found = all_found.subspan(q * kFoundCapacity, kFoundCapacity);
-        const DeviceQuery& query = pass.queries[q];
-        if (query.k == 0 || query.k > kMaxHits) misuse("k is 0 or beyond kMaxHits");
-        if (query.k_plus_excluded > kMaxKPlusExcluded)
-            misuse("k and excluded rows are beyond kMaxKPlusExcluded");
-        const double floor =
-            by_row ? floors[q] : floor_of(query, by_warps ? warp_maxima.first(warps) : maxima);
-        if (std::isnan(floor)) misuse("a floor that is not a number");
-        floors[q] = floor;
-        DeviceAnswer& answer = answers[q];
-        answer.floor = floor;
-        answer.found = 0;
-        answer.rescored = answer.survivors = 0;
-        const auto excluded = pass.excluded_by(query);
-        const auto consider = [&](std::uint32_t row) {
-            if (!admits(query, shard, row) || contains(excluded, row)) return;
-            const double score = stored
-                                     ? scores[row]
-                                     : canonical_score(pass.raw_of(q), query.norm, shard.row(row),
-                                                       shard.norms[row], shard.model.dim);
-            ++answer.rescored;
-            ++answer.survivors;
-            if (!(score >= floor)) return;
-            const std::uint32_t at = answer.found++;
-            if (at < kFoundCapacity) found[at] = {score, row, 0};
-        };
-        const planes::Int8Cutoff int8_cutoff =
-            planes::int8_cutoff(query.digits, floor, shard.model.dim);
-        const std::vector<std::int32_t> digits =
-            by_int8 ? pass.whole_digits(q) : std::vector<std::int32_t>();
-        // As the maxima of stored scores are rounded: what they are compared with must not be
-        // above it.
-        const float cutoff = rounded_down(by_row ? floor : floor - query.error);
-        for (std::uint32_t row = shard.model.rows; row-- > 0;) {
-            const float maximum = by_row ? uppers[row] : maxima[row / kGroupRows];
-            const bool covered = stored || shard.covered(row);
-            if (!covered || !(maximum >= cutoff) || maximum == kNone) continue;
-            if (by_int8 && int8_codes.rules_out(row, digits, int8_cutoff)) {
-                ++answer.survivors;
-                continue;
-            }
-            consider(row);
-        }
-        for (std::uint32_t i = 0; i < shard.model.uncovered_count && !stored; ++i) {
-            const std::uint32_t row = shard.uncovered[i];
-            if (row >= shard.model.rows) misuse("an uncovered row that the shard does not have");
-            if (!std::isnan(shard.inverse_norms[row]))
-                misuse("an uncovered row with an inverse norm");
-            consider(row);
-        }
-        rank(query, found, answer, all_hits.subspan(q * kMaxHits, kMaxHits));
-    };
+    const auto answers = launch.pinned(work.answers, 1, "answers");
+    const auto hits = launch.pinned(work.hits, kMaxHits, "hits").first(kMaxHits);
+    const bool by_warps = !stored && queries.max_k_plus_excluded * kWarpsPerRow <= warps;
     return launch.run([=] {
         pass.check(shard);
-        check_idle(counters.first(count * kCounters));
-        for (std::uint32_t q = 0; q < pass.count; ++q) select(q);
+        check_idle(counters.first(kCounters));
+        const DeviceQuery& query = pass.queries[0];
+        check_k(query);
+        const double floor = floor_of(query, by_warps ? warp_maxima.first(warps) : maxima);
+        if (std::isnan(floor)) misuse("a floor that is not a number");
+        floors[0] = floor;
+        DeviceAnswer& answer = answers[0];
+        answer = {floor, 0, 0, 0, 0};
+        // As the maxima of stored scores are rounded: what they are compared with must not be
+        // above it.
+        const float cutoff = rounded_down(floor - query.error);
+        for (std::uint32_t row = shard.model.rows; row-- > 0;) {
+            const float maximum = maxima[row / kGroupRows];
+            const bool covered = stored || shard.covered(row);
+            if (covered && maximum >= cutoff && maximum != kNone)
+                consider(shard, pass, 0, row, found, answer, scores);
+        }
+        for (std::uint32_t i = 0; i < shard.model.uncovered_count && !stored; ++i)
+            consider(shard, pass, 0, uncovered_row(shard, i), found, answer);
+        rank(query, found, answer, hits);
     });
 }
 

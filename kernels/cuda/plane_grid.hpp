@@ -1,0 +1,66 @@
+// The grid of plane_query: its blocks, how many units of rows a warp takes, and where a block keeps
+// their upper bounds. The launch, the kernel and the shard's buffers go by it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/launches.hpp"
+#include "kernels/planes/shape.hpp"
+
+namespace gloved::kernels::cuda {
+
+/// Warps of a block. There is one block a multiprocessor, since all blocks wait for one another.
+inline constexpr std::uint32_t kPlaneWarps = 12;
+/// Rows that a warp takes at once: two groups of the plane.
+inline constexpr std::uint32_t kUnitRows = 2 * planes::kGroupRows;
+static_assert(kUnitRows == kGroupRows);
+/// Shared memory of plane_query beside what PlaneGrid::dynamic_bytes says, rounded up.
+inline constexpr std::size_t kPlaneStaticShared = std::size_t{20} << 10;
+
+/// How plane_query divides units among warps. Some multiprocessors get more of the memory's
+/// bandwidth than others. So the first `fixed_rounds` units of each warp are its own; the rest are
+/// taken one by one, by warps that are done with theirs.
+struct PlaneGrid {
+    std::uint32_t blocks = 0;
+    std::uint32_t fixed_rounds = 0;
+    std::uint32_t max_rounds = 0;  ///< units that a warp has room for
+    bool shares_bounds = false;    ///< whether a block keeps bounds in shared memory, in place of
+                                   ///< Workspace::uppers
+
+    /// For up to `queries` queries over `units` units of a plane with that many steps.
+    PlaneGrid(std::size_t units, std::size_t steps, std::size_t queries, const DeviceShape& shape) {
+        const auto divided_up = [](std::size_t value, std::size_t by) {
+            return (value + by - 1) / by;
+        };
+        const std::size_t wanted = std::max(divided_up(units, kPlaneWarps), std::size_t{1});
+        const std::size_t warps =
+            std::min(wanted, static_cast<std::size_t>(shape.processors)) * kPlaneWarps;
+        const std::size_t fixed = units * 3 / 4 / warps;
+        blocks = static_cast<std::uint32_t>(warps / kPlaneWarps);
+        fixed_rounds = static_cast<std::uint32_t>(fixed);
+        max_rounds =
+            static_cast<std::uint32_t>(fixed + 2 * divided_up(units - fixed * warps, warps));
+        shares_bounds = true;
+        shares_bounds = kPlaneStaticShared + dynamic_bytes(steps, queries) <= shape.shared_bytes;
+    }
+
+    /// Bytes of the queries' digits, the lists of units and, where they are there, bounds in shared
+    /// memory.
+    std::size_t dynamic_bytes(std::size_t steps, std::size_t queries) const {
+        const std::size_t digits = queries * steps * 2 * planes::kStepDims;
+        const std::size_t units = std::size_t{max_rounds} * kPlaneWarps * sizeof(std::uint32_t);
+        return digits + units + (shares_bounds ? queries * block_bounds() * sizeof(float) : 0);
+    }
+    /// Upper bounds that the blocks write to Workspace::uppers.
+    std::size_t uppers(std::size_t queries) const {
+        return shares_bounds ? 0 : blocks * queries * block_bounds();
+    }
+    /// Upper bounds that a block has room for, of each query.
+    GLOVED_HOST_DEVICE std::size_t block_bounds() const {
+        return std::size_t{max_rounds} * kPlaneWarps * kUnitRows;
+    }
+};
+
+}  // namespace gloved::kernels::cuda

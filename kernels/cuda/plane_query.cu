@@ -1,0 +1,648 @@
+// One query by the 4-bit plane, or two that share its reads, in one launch: an upper bound for
+// every row, a threshold from the canonical scores of the rows with the best estimates, and the
+// canonical scores of the rows whose bounds reach it. docs/certified-search.md has the proof.
+//
+// Expected limit: memory, an eighth of the float32 bytes. All blocks are on the device at once,
+// since they wait for one another before the threshold. The bounds stay in their blocks. A warp
+// takes a unit of 32 rows at a time. A thread sums four rows of both groups in every eighth step;
+// after seven exchanges each thread has the whole sum of one row.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+
+#include "kernels/cuda/device_math.cuh"
+#include "kernels/cuda/int8_codes.cuh"
+#include "kernels/cuda/launches.hpp"
+#include "kernels/cuda/plane_grid.hpp"
+#include "kernels/cuda/radix_select.cuh"
+#include "kernels/cuda/rank.cuh"
+#include "kernels/planes/cutoff.hpp"
+#include "kernels/planes/shape.hpp"
+
+namespace gloved::kernels::cuda {
+namespace {
+
+constexpr unsigned kThreads = kPlaneWarps * kWarp;
+/// Loads of 16 bytes in a step: four rows each.
+constexpr unsigned kQuads = 4;
+/// Steps that a warp loads with one load a thread.
+constexpr unsigned kStepsAtOnce = kWarp / kQuads;
+constexpr std::uint32_t kCodeMask = 0x0F0F0F0FU;
+constexpr unsigned kAnySteps = 0;
+/// Stands for no unit in a warp's list.
+constexpr std::uint32_t kNoUnit = ~std::uint32_t{0};
+/// Units of each warp from which on the floor comes from the first of them.
+constexpr std::uint32_t kMinFixedRounds = 6;
+/// Rows whose canonical scores make the threshold: more than k and the excluded rows, since the
+/// plane's estimates may order them otherwise.
+constexpr std::uint32_t kMinCandidates = 64;
+constexpr std::uint32_t kCandidatesPerHit = 2;
+constexpr std::uint32_t kMinBlockCandidates = 2;
+/// A block's candidates are the best rows of its half warps.
+constexpr std::uint32_t kMaxBlockCandidates = 2 * kPlaneWarps;
+static_assert(kMaxBlockCandidates <= kThreads / kCanonicalLanes);
+/// Rows of a block that reach the threshold and are scored together; also the most candidates.
+constexpr std::uint32_t kListRoom = kMaxCandidates;
+static_assert(kListRoom >= kThreads);
+/// Limits of a query that is passed as a parameter.
+constexpr unsigned kInlineSteps = 38;
+constexpr unsigned kInlineFloats = 300;
+constexpr unsigned kInlineExcluded = 16;
+/// Steps of digits that a row's int8 codes and bounds are multiplied with; zeros for the bounds.
+constexpr unsigned kMaxInt8Steps = int8_stride(kMaxInt8Dim) / planes::kStepDims;
+
+/// A single query as a parameter; where not `usable`, the queries are on the device.
+struct InlineQuery {
+    DeviceQuery query;
+    uint4 digits[kInlineSteps];
+    float raw[kInlineFloats];
+    std::uint32_t excluded[kInlineExcluded];
+    bool usable = false;
+};
+
+/// Adds four products of bytes, codes and digits, to `sum`.
+__device__ inline int dot4(std::uint32_t codes, std::uint32_t digits, int sum) {
+    return __dp4a(static_cast<int>(codes), static_cast<int>(digits), sum);
+}
+
+/// Sums of digits and codes of four rows of both groups of a unit.
+struct Sums {
+    int high[2][4] = {};
+    int low[2][4] = {};
+
+    __device__ void add(unsigned group, const uint4& codes, const uint4& digits) {
+        const std::uint32_t words[4] = {codes.x, codes.y, codes.z, codes.w};
+#pragma unroll
+        for (unsigned r = 0; r < 4; ++r) {
+            const std::uint32_t first = words[r] & kCodeMask;
+            const std::uint32_t second = words[r] >> 4 & kCodeMask;
+            high[group][r] = dot4(second, digits.y, dot4(first, digits.x, high[group][r]));
+            low[group][r] = dot4(second, digits.w, dot4(first, digits.z, low[group][r]));
+        }
+    }
+
+    /// The sum of the thread's own row. Eight threads share four rows of both groups: each exchange
+    /// halves a thread's rows. The whole warp calls it.
+    __device__ int of_own_row(unsigned lane) const {
+        int sums[2][4];
+#pragma unroll
+        for (unsigned g = 0; g < 2; ++g) {
+#pragma unroll
+            for (unsigned r = 0; r < 4; ++r) sums[g][r] = high[g][r] * 128 + low[g][r];
+        }
+        int half[2][2];
+#pragma unroll
+        for (unsigned g = 0; g < 2; ++g) {
+#pragma unroll
+            for (unsigned r = 0; r < 2; ++r) {
+                const bool back = (lane & 16) != 0;
+                const int give = back ? sums[g][r] : sums[g][r + 2];
+                half[g][r] =
+                    (back ? sums[g][r + 2] : sums[g][r]) + __shfl_xor_sync(kWholeWarp, give, 16);
+            }
+        }
+        int quarter[2];
+#pragma unroll
+        for (unsigned g = 0; g < 2; ++g) {
+            const bool odd = (lane & 8) != 0;
+            const int give = odd ? half[g][0] : half[g][1];
+            quarter[g] = (odd ? half[g][1] : half[g][0]) + __shfl_xor_sync(kWholeWarp, give, 8);
+        }
+        const bool second = (lane & 4) != 0;
+        const int give = second ? quarter[0] : quarter[1];
+        return (second ? quarter[1] : quarter[0]) + __shfl_xor_sync(kWholeWarp, give, 4);
+    }
+};
+
+/// What the threads of a block share beside codes, digits and bounds.
+struct BlockMemory {
+    float raw[kInlineFloats];
+    std::uint32_t excluded[kInlineExcluded];
+    /// The best estimates of each half warp, and the rows that have them.
+    float best[kMaxScanQueries][kMaxBlockCandidates];
+    std::uint32_t best_rows[kMaxScanQueries][kMaxBlockCandidates];
+    std::uint32_t candidates[kMaxBlockCandidates];
+    double floors[kMaxScanQueries];
+    std::uint32_t list[kListRoom];  // candidates' scores, then rows that reach the floor
+    std::uint32_t list_count;
+    uint4 int8_digits[kMaxInt8Steps];
+};
+
+/// Lets one warp of the block wait until all others have come to `arrive_at_scout`: what they wrote
+/// before is visible to it. (Barrier 0 is __syncthreads.)
+__device__ void arrive_at_scout() { asm volatile("bar.arrive 1, %0;" ::"r"(kThreads) : "memory"); }
+__device__ void wait_as_scout() { asm volatile("bar.sync 1, %0;" ::"r"(kThreads) : "memory"); }
+
+/// Writes the canonical scores of the block's `count` best rows by estimate to `scores`, rounded
+/// down; -infinity where there are fewer rows, or for a damaged one. One warp calls it.
+__device__ void score_candidates(const DeviceModel& model, const DeviceQuery& query,
+                                 const float* raw, std::uint32_t count, const float* best,
+                                 const std::uint32_t* best_rows, std::uint32_t* candidates,
+                                 float* scores) {
+    constexpr std::uint32_t kNone = ~std::uint32_t{0};
+    const unsigned lane = threadIdx.x % kWarp;
+    if (lane < kMaxBlockCandidates) {
+        const float mine = best[lane];
+        std::uint32_t before = 0;
+        for (unsigned i = 0; i < kMaxBlockCandidates; ++i)
+            before += best[i] > mine || (best[i] == mine && i < lane) ? 1 : 0;
+        candidates[before] = mine != minus_infinity() ? best_rows[lane] : kNone;
+    }
+    __syncwarp();
+    const unsigned part = lane % kCanonicalLanes;
+    for (std::uint32_t base = 0; base < count; base += kWarp / kCanonicalLanes) {
+        const std::uint32_t i = base + lane / kCanonicalLanes;
+        const std::uint32_t row = i < count ? candidates[i] : kNone;
+        const bool active = row != kNone;
+        const double norm = active ? model.norms[row] : 0;
+        const double dot = row_dot(model, raw, row, part, active);
+        if (i >= count || part > 0) continue;
+        const double score = active ? score_from_dot(dot, query.norm, norm) : -HUGE_VAL;
+        scores[i] = isnan(score) ? minus_infinity() : __double2float_rd(score);
+    }
+}
+
+/// Waits until every block has called it. What they wrote before is visible then. One warp of each
+/// block calls it.
+__device__ void wait_for_all_blocks(std::uint32_t* arrived) {
+    __threadfence();
+    __syncwarp();
+    if (threadIdx.x % kWarp == 0) {
+        atomicAdd(arrived, 1U);
+        while (*static_cast<volatile std::uint32_t*>(arrived) < gridDim.x) __nanosleep(100);
+        __threadfence();
+    }
+    __syncwarp();
+}
+
+/// A score that k_plus_excluded of `count` candidates reach, or the query's min_score if that is
+/// more. One warp calls it; `keys` has room for all candidates.
+__device__ double floor_of_candidates(const DeviceQuery& query, const float* scores,
+                                      std::uint32_t count, std::uint32_t* keys) {
+    const unsigned lane = threadIdx.x % kWarp;
+    for (std::uint32_t i = lane; i < count; i += kWarp) keys[i] = ordered(__ldcg(scores + i));
+    __syncwarp();
+    // Bit by bit, as kth_largest_lower_bound.
+    std::uint32_t found = 0;
+    for (int bit = 31; bit >= kMinBit; --bit) {
+        const std::uint32_t tried = found | (std::uint32_t{1} << bit);
+        std::uint32_t reaching = 0;
+        for (std::uint32_t i = lane; i < count; i += kWarp) reaching += keys[i] >= tried ? 1 : 0;
+        if (warp_sum(reaching) >= query.k_plus_excluded) found = tried;
+    }
+    __syncwarp();
+    const float reached =
+        found > ordered(minus_infinity()) ? from_ordered(found) : minus_infinity();
+    return fmax(static_cast<double>(reached), query.min_score);
+}
+
+/// Whether a query checks int8 codes before it reads a row.
+GLOVED_HOST_DEVICE bool checks_int8(const DeviceModel& model) {
+    return model.vectors_on_host && model.int8_codes.rows != nullptr;
+}
+
+/// Drops the rows of the list that int8 codes rule out, and returns their number to one thread. The
+/// whole block calls it.
+__device__ std::uint32_t drop_ruled_out(const DeviceModel& model, const planes::Int8Cutoff& cutoff,
+                                        BlockMemory& shared) {
+    __shared__ std::uint32_t left;
+    const std::uint32_t count = shared.list_count;
+    if (threadIdx.x == 0) left = 0;
+    constexpr std::uint32_t kTeams = kThreads / kCanonicalLanes;
+    for (std::uint32_t base = 0; base < count; base += kTeams) {
+        const std::uint32_t i = base + threadIdx.x / kCanonicalLanes;
+        const std::uint32_t row = shared.list[min(i, count - 1)];
+        // 16 bytes of a row are two steps of digits.
+        const bool out = int8_rules_out<false>(
+            model.int8_codes, row, threadIdx.x % kCanonicalLanes, cutoff,
+            [&](std::uint32_t v, unsigned) {
+                if (v >= model.int8_codes.stride / kInt8Step) return Int8Digits{};
+                const uint4 one = shared.int8_digits[2 * v];
+                const uint4 two = shared.int8_digits[2 * v + 1];
+                return Int8Digits{{one.x, one.y, two.x, two.y}, {one.z, one.w, two.z, two.w}};
+            });
+        __syncthreads();  // all threads have read their row
+        if (threadIdx.x % kCanonicalLanes == 0 && i < count && !out)
+            shared.list[atomicAdd(&left, 1U)] = row;
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) shared.list_count = left;
+    __syncthreads();
+    return threadIdx.x == 0 ? count - left : 0;
+}
+
+/// Upper bounds of every row, then the rows that reach the threshold. kLoads: loads of kStepsAtOnce
+/// steps a row, or kAnySteps to read their number from the model. kMaxQueries: 1, or
+/// kMaxScanQueries for up to so many. kBulk: by bulk copies. `block_candidates`: rows of each block
+/// whose scores make the threshold.
+template <unsigned kLoads, unsigned kMaxQueries>
+__global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, DeviceQueries queries,
+                                                           InlineQuery inlined, PlaneGrid grid,
+                                                           std::uint32_t block_candidates,
+                                                           Workspace all) {
+    constexpr bool kOneInRegisters = kLoads != kAnySteps && kMaxQueries == 1;
+    extern __shared__ uint4 dynamic[];
+    // As bytes: the types have constructors.
+    __shared__ __align__(16) std::byte memory[sizeof(BlockMemory)];
+    auto& shared = *reinterpret_cast<BlockMemory*>(memory);
+    __shared__ __align__(alignof(DeviceQuery))
+        std::byte shared_queries[kMaxQueries * sizeof(DeviceQuery)];
+    auto* const several = reinterpret_cast<DeviceQuery*>(shared_queries);
+    const DevicePlane& plane = model.plane;
+    const unsigned lane = threadIdx.x % kWarp;
+    const unsigned warp = threadIdx.x / kWarp;
+    const std::uint32_t group_vectors = (plane.steps + 1) * kQuads;
+    const unsigned count = kMaxQueries == 1 ? 1 : queries.count;
+    const auto* const on_device = reinterpret_cast<const uint4*>(queries.digits);
+    uint4* const shared_digits = dynamic;  // (count, steps)
+    // (max_rounds, kPlaneWarps): the units of each warp, in the order in which it handles them.
+    auto* const units = reinterpret_cast<std::uint32_t*>(shared_digits + count * plane.steps);
+    const std::size_t block_bounds = grid.block_bounds();
+    // (count, max_rounds, kPlaneWarps, kUnitRows)
+    float* const bounds =
+        grid.shares_bounds
+            ? reinterpret_cast<float*>(units + grid.max_rounds * kPlaneWarps)
+            : all.uppers + static_cast<std::size_t>(blockIdx.x) * count * block_bounds;
+
+    // Several queries have the same range.
+    const std::uint32_t first = inlined.usable ? inlined.query.first : queries.queries[0].first;
+    const std::uint32_t last = inlined.usable ? inlined.query.last : queries.queries[0].last;
+    const std::uint32_t first_unit = first / kUnitRows;
+    const std::uint32_t last_unit = last > first ? (last - 1) / kUnitRows + 1 : first_unit;
+    const auto has_second = [&](std::uint32_t unit) { return unit * 2 + 1 < plane.groups; };
+    const auto* const codes_of_all = reinterpret_cast<const uint4*>(plane.bytes);
+    // Lists the unit that this warp handles in a round, or kNoUnit. One thread of the warp calls
+    // it.
+    const auto take_unit = [&](std::uint32_t round) {
+        if (round >= grid.max_rounds) return;
+        const std::uint32_t warps = gridDim.x * kPlaneWarps;
+        const std::uint32_t unit =
+            first_unit +
+            (round < grid.fixed_rounds
+                 ? round * warps + blockIdx.x * kPlaneWarps + warp
+                 : grid.fixed_rounds * warps + atomicAdd(&all.counters[kUnitCounter], 1U));
+        units[round * kPlaneWarps + warp] = unit < last_unit ? unit : kNoUnit;
+    };
+    if (lane == 0) take_unit(0);
+
+    // x, y: the high digits of components 0–3 and 4–7 of a step; z, w: the low ones.
+    const unsigned step_of_lane = lane / kQuads;
+    uint4 digits[kOneInRegisters ? kLoads : 1];
+    if constexpr (kOneInRegisters) {
+#pragma unroll
+        for (unsigned j = 0; j < kLoads; ++j) {
+            const unsigned step = step_of_lane + j * kStepsAtOnce;
+            digits[j] = uint4{0, 0, 0, 0};
+            if (step < plane.steps)
+                digits[j] = inlined.usable ? inlined.digits[step] : on_device[step];
+        }
+    } else {
+        for (unsigned i = threadIdx.x; i < count * plane.steps; i += kThreads)
+            shared_digits[i] = inlined.usable ? inlined.digits[i] : on_device[i];
+    }
+    if (threadIdx.x < count)
+        several[threadIdx.x] = inlined.usable ? inlined.query : queries.queries[threadIdx.x];
+    if (inlined.usable) {
+        for (unsigned i = threadIdx.x; i < model.dim; i += kThreads) shared.raw[i] = inlined.raw[i];
+        if (threadIdx.x < inlined.query.excluded_count)
+            shared.excluded[threadIdx.x] = inlined.excluded[threadIdx.x];
+    }
+    __syncthreads();
+    const DeviceQuery only = several[0];
+    const auto query_of = [&](unsigned q) -> const DeviceQuery& {
+        return kMaxQueries == 1 ? only : several[q];
+    };
+
+    // Which of a unit's 32 rows is this thread's own.
+    const unsigned own = lane % kQuads * 4 + (lane >> 4 & 1) * 2 + (lane >> 3 & 1);
+    const bool second = (lane & 4) != 0;
+    const unsigned row_in_unit = own + (second ? planes::kGroupRows : 0);
+    float best[kMaxQueries];
+    std::uint32_t best_row[kMaxQueries];
+#pragma unroll
+    for (unsigned q = 0; q < kMaxQueries; ++q) {
+        best[q] = minus_infinity();
+        best_row[q] = 0;
+    }
+    const auto raw_of = [&](unsigned q) {
+        return inlined.usable ? static_cast<const float*>(shared.raw)
+                              : queries.raw + static_cast<std::size_t>(q) * model.stride;
+    };
+    // Hands the best rows so far to the scout, which is the block's first warp: from them and those
+    // of the other blocks it finds the floors, while the other warps go on.
+    const auto find_floors = [&] {
+        constexpr unsigned kHalfWarp = kWarp / 2;
+#pragma unroll
+        for (unsigned q = 0; q < kMaxQueries; ++q) {
+            for (unsigned distance = kHalfWarp / 2; distance > 0; distance /= 2) {
+                const float other = __shfl_xor_sync(kWholeWarp, best[q], distance);
+                const std::uint32_t other_row = __shfl_xor_sync(kWholeWarp, best_row[q], distance);
+                if (other > best[q] || (other == best[q] && other_row < best_row[q])) {
+                    best[q] = other;
+                    best_row[q] = other_row;
+                }
+            }
+            if (lane % kHalfWarp > 0) continue;
+            shared.best[q][threadIdx.x / kHalfWarp] = best[q];
+            shared.best_rows[q][threadIdx.x / kHalfWarp] = best_row[q];
+        }
+        if (warp > 0) {
+            arrive_at_scout();
+            return;
+        }
+        wait_as_scout();
+        for (unsigned q = 0; q < count; ++q) {
+            score_candidates(
+                model, query_of(q), raw_of(q), block_candidates, shared.best[q],
+                shared.best_rows[q], shared.candidates,
+                workspace_of_query(all, q).candidate_scores + blockIdx.x * block_candidates);
+            __syncwarp();
+        }
+        wait_for_all_blocks(&all.counters[kArrivedCounter]);
+        for (unsigned q = 0; q < count; ++q) {
+            const double floor =
+                floor_of_candidates(query_of(q), workspace_of_query(all, q).candidate_scores,
+                                    gridDim.x * block_candidates, shared.list);
+            if (lane == 0) shared.floors[q] = floor;
+        }
+    };
+    std::uint32_t round = 0;
+    // With few units a warp, those at the end may be the best.
+    const std::uint32_t scout_round =
+        grid.fixed_rounds < kMinFixedRounds ? grid.max_rounds : grid.fixed_rounds;
+    bool scouted = false;
+    while (true) {
+        __syncwarp();
+        const std::uint32_t unit =
+            round < grid.max_rounds ? units[round * kPlaneWarps + warp] : kNoUnit;
+        if (!scouted && (round == scout_round || unit == kNoUnit)) {
+            find_floors();
+            scouted = true;
+        }
+        if (unit == kNoUnit) break;
+        if (lane == 0) take_unit(round + 1);
+        float* const bounds_of_unit = bounds + (round * kPlaneWarps + warp) * kUnitRows;
+        const auto* const from = codes_of_all + static_cast<std::size_t>(unit) * 2 * group_vectors;
+        const std::uint32_t to_second = has_second(unit) ? group_vectors : 0;
+        // The bounds of this thread's own row, loaded together with its codes.
+        const auto* const row_bounds = reinterpret_cast<const std::uint16_t*>(
+            from + (second ? to_second : 0) + plane.steps * kQuads);
+        const std::uint16_t projection = row_bounds[own];
+        const std::uint16_t residual = row_bounds[planes::kGroupRows + own];
+        const auto bound = [&](unsigned q, const Sums& sums) {
+            const int sum = sums.of_own_row(lane);
+            const std::uint32_t row = unit * kUnitRows + row_in_unit;
+            const DeviceQuery& query = query_of(q);
+            float upper = minus_infinity();
+            // Uncovered rows have neither projection nor residual.
+            if (row < model.rows && (projection | residual) != 0 && (!second || to_second > 0) &&
+                admits(query, model, row)) {
+                float estimate = 0;
+                upper = planes::row_upper(sum, projection, residual, query.upper, estimate);
+                if (estimate > best[q]) {
+                    best[q] = estimate;
+                    best_row[q] = row;
+                }
+            }
+            bounds_of_unit[q * block_bounds + row_in_unit] = upper;
+        };
+        if constexpr (kLoads == kAnySteps) {
+            Sums sums[kMaxQueries];
+            for (unsigned step = step_of_lane; step < plane.steps; step += kStepsAtOnce) {
+                const unsigned at = step * kQuads + lane % kQuads;
+                const uint4 codes[2] = {__ldcs(from + at), __ldcs(from + to_second + at)};
+#pragma unroll
+                for (unsigned q = 0; q < kMaxQueries; ++q) {
+                    if (q >= count) break;
+                    const uint4 by = shared_digits[q * plane.steps + step];
+                    sums[q].add(0, codes[0], by);
+                    sums[q].add(1, codes[1], by);
+                }
+            }
+#pragma unroll
+            for (unsigned q = 0; q < kMaxQueries; ++q) {
+                if (q < count) bound(q, sums[q]);
+            }
+        } else {
+            uint4 codes[2][kLoads];
+#pragma unroll
+            for (unsigned g = 0; g < 2; ++g) {
+#pragma unroll
+                for (unsigned j = 0; j < kLoads; ++j) {
+                    const unsigned at = lane + j * kWarp;
+                    codes[g][j] = at < plane.steps * kQuads ? __ldcs(from + g * to_second + at)
+                                                            : uint4{0, 0, 0, 0};
+                }
+            }
+#pragma unroll
+            for (unsigned q = 0; q < kMaxQueries; ++q) {
+                if (q >= count) break;
+                Sums sums;
+#pragma unroll
+                for (unsigned j = 0; j < kLoads; ++j) {
+                    uint4 by{0, 0, 0, 0};
+                    const unsigned step = step_of_lane + j * kStepsAtOnce;
+                    if constexpr (kOneInRegisters) {
+                        by = digits[j];
+                    } else if (step < plane.steps) {
+                        by = shared_digits[q * plane.steps + step];
+                    }
+#pragma unroll
+                    for (unsigned g = 0; g < 2; ++g) sums.add(g, codes[g][j], by);
+                }
+                bound(q, sums);
+            }
+        }
+        ++round;
+    }
+    __syncthreads();
+
+#pragma unroll
+    for (unsigned q = 0; q < kMaxQueries; ++q) {
+        if (q >= count) break;
+        const Workspace work = workspace_of_query(all, q);
+        const DeviceQuery& query = query_of(q);
+        const double floor = shared.floors[q];
+        const float cutoff = __double2float_rd(floor);
+        const bool by_int8 = checks_int8(model);
+        planes::Int8Cutoff int8_cutoff;
+        if (by_int8) {
+            for (unsigned i = threadIdx.x; i < model.int8_codes.stride / planes::kStepDims;
+                 i += kThreads) {
+                const bool there = i < plane.steps;
+                shared.int8_digits[i] = !there           ? uint4{0, 0, 0, 0}
+                                        : inlined.usable ? inlined.digits[i]
+                                                         : on_device[q * plane.steps + i];
+            }
+            int8_cutoff = planes::int8_cutoff(query.digits, floor, model.dim);
+        }
+        std::uint32_t scored = 0;
+        std::uint32_t ruled_out = 0;
+        const std::uint32_t* const excluded = inlined.usable ? shared.excluded : queries.excluded;
+        const auto take = [&](std::uint32_t row, double score) {
+            ++scored;
+            if (!(score >= floor) || is_excluded(query, excluded, row)) return;
+            const std::uint32_t at = atomicAdd(&work.counters[kFoundCounter], 1U);
+            if (at < kFoundCapacity) work.found[at] = {score, row, 0};
+        };
+        // Lists the rows of rounds `begin` to `end` - 1 that reach the cutoff, and returns their
+        // number, which may be more than there is room for.
+        const auto list_rows = [&](std::uint32_t begin, std::uint32_t end) {
+            __syncthreads();
+            if (threadIdx.x == 0) shared.list_count = 0;
+            __syncthreads();
+#pragma unroll 4
+            for (std::uint32_t i = begin; i < min(end, round); ++i) {
+                const float upper = bounds[q * block_bounds + i * kThreads + threadIdx.x];
+                if (!(upper >= cutoff) || upper == minus_infinity()) continue;
+                const std::uint32_t at = atomicAdd(&shared.list_count, 1U);
+                if (at < kListRoom)
+                    shared.list[at] = units[i * kPlaneWarps + warp] * kUnitRows + lane;
+            }
+            __syncthreads();
+            return shared.list_count;
+        };
+        const auto score_list = [&] {
+            if (by_int8) ruled_out += drop_ruled_out(model, int8_cutoff, shared);
+            score_rows<kThreads>(
+                model, query, raw_of(q), shared.list_count,
+                [&](std::uint32_t i) { return shared.list[i]; },
+                [&](std::uint32_t, std::uint32_t row, double score) { take(row, score); });
+        };
+        if (list_rows(0, grid.max_rounds) <= kListRoom) {
+            score_list();
+        } else {
+            constexpr std::uint32_t kRounds = kListRoom / kThreads;
+            for (std::uint32_t begin = 0; begin < grid.max_rounds; begin += kRounds) {
+                list_rows(begin, begin + kRounds);
+                score_list();
+            }
+        }
+        const std::uint32_t share = (model.uncovered_count + gridDim.x - 1) / gridDim.x;
+        const std::uint32_t from = min(blockIdx.x * share, model.uncovered_count);
+        score_rows<kThreads>(
+            model, query, raw_of(q), min(share, model.uncovered_count - from),
+            [&](std::uint32_t i) { return model.uncovered[from + i]; },
+            [&](std::uint32_t, std::uint32_t row, double score) {
+                if (admits(query, model, row)) take(row, score);
+            });
+        scored = warp_sum(scored);
+        if (lane == 0 && scored > 0) atomicAdd(&work.counters[kRescoredCounter], scored);
+        if (ruled_out > 0) atomicAdd(&work.counters[kRuledOutCounter], ruled_out);
+        __syncthreads();
+    }
+    if (!is_last_block(&all.counters[kBlocksDoneCounter])) return;
+#pragma unroll
+    for (unsigned q = 0; q < kMaxQueries; ++q) {
+        if (q < count) rank<kThreads>(query_of(q), shared.floors[q], workspace_of_query(all, q));
+    }
+}
+
+/// Rows of each block whose scores make the threshold.
+std::uint32_t block_candidates_of(std::uint32_t k_plus_excluded, const PlaneGrid& grid) {
+    const std::uint32_t wanted = max(kMinCandidates, kCandidatesPerHit * k_plus_excluded);
+    const std::uint32_t of_block =
+        max((wanted + grid.blocks - 1) / grid.blocks, kMinBlockCandidates);
+    return min(of_block, min(kMaxBlockCandidates, kListRoom / grid.blocks));
+}
+
+PlaneGrid grid_of(const DeviceModel& model, const DeviceQueries& queries,
+                  const DeviceShape& shape) {
+    const DeviceQuery& query = queries.host.queries[0];
+    const std::uint32_t units =
+        query.last > query.first ? (query.last - 1) / kUnitRows + 1 - query.first / kUnitRows : 0;
+    return {units, model.plane.steps, queries.count, shape};
+}
+
+/// Loads kernels onto the current device, and lets them have all shared memory of a multiprocessor.
+template <class... Kernels>
+cudaError_t load_and_allow(Kernels*... kernels) {
+    int device = 0;
+    int most = 0;
+    cudaError_t error = load_each(kernels...);
+    if (error == cudaSuccess) error = cudaGetDevice(&device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    const auto allow = [&](auto* kernel) {
+        return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    most - static_cast<int>(kPlaneStaticShared));
+    };
+    ((error = error == cudaSuccess ? allow(kernels) : error), ...);
+    return error;
+}
+
+template <unsigned kLoads>
+cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, const InlineQuery& inlined,
+                const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
+    const PlaneGrid grid = grid_of(model, queries, shape);
+    const auto kernel =
+        queries.count == 1 ? plane_query<kLoads, 1> : plane_query<kLoads, kMaxScanQueries>;
+    // Blocks that wait for one another have to be on the device together.
+    cudaLaunchAttribute together{};
+    together.id = cudaLaunchAttributeCooperative;
+    together.val.cooperative = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = grid.blocks;
+    config.blockDim = kThreads;
+    config.dynamicSmemBytes = grid.dynamic_bytes(model.plane.steps, queries.count);
+    config.stream = stream;
+    config.attrs = &together;
+    config.numAttrs = 1;
+    return cudaLaunchKernelEx(&config, kernel, model, queries, inlined, grid,
+                              block_candidates_of(queries.max_k_plus_excluded, grid), work);
+}
+
+}  // namespace
+
+cudaError_t load_plane_query_kernels() {
+    constexpr unsigned kMany = kMaxScanQueries;
+    return load_and_allow(plane_query<1, 1>, plane_query<2, 1>, plane_query<3, 1>,
+                          plane_query<4, 1>, plane_query<5, 1>, plane_query<kAnySteps, 1>,
+                          plane_query<1, kMany>, plane_query<2, kMany>, plane_query<3, kMany>,
+                          plane_query<4, kMany>, plane_query<5, kMany>,
+                          plane_query<kAnySteps, kMany>);
+}
+
+bool plane_serves(const DeviceModel& model, std::uint32_t k_plus_excluded,
+                  const DeviceShape& shape) {
+    if (model.plane.bytes == nullptr) return false;
+    const PlaneGrid grid(model.groups, model.plane.steps, 1, shape);
+    return k_plus_excluded * kCandidatesPerHit <=
+           grid.blocks * block_candidates_of(k_plus_excluded, grid);
+}
+
+bool plane_query_fits_parameters(const DeviceModel& model, const DeviceQueries& queries) {
+    return queries.count == 1 && model.dim <= kInlineFloats &&
+           queries.host.queries[0].excluded_count <= kInlineExcluded;
+}
+
+cudaError_t launch_plane_query(const DeviceModel& model, const DeviceQueries& queries,
+                               const Workspace& work, const DeviceShape& shape,
+                               cudaStream_t stream) {
+    InlineQuery inlined;
+    if (plane_query_fits_parameters(model, queries)) {
+        inlined.query = queries.host.queries[0];
+        inlined.query.excluded_begin = 0;
+        std::memcpy(inlined.digits, queries.host.digits, model.plane.steps * sizeof(uint4));
+        std::copy_n(queries.host.raw, model.dim, inlined.raw);
+        std::copy_n(queries.host.excluded, inlined.query.excluded_count, inlined.excluded);
+        inlined.usable = true;
+    }
+    switch ((model.plane.steps + kStepsAtOnce - 1) / kStepsAtOnce) {
+        case 1:
+            return run<1>(model, queries, inlined, work, shape, stream);
+        case 2:
+            return run<2>(model, queries, inlined, work, shape, stream);
+        case 3:
+            return run<3>(model, queries, inlined, work, shape, stream);
+        case 4:
+            return run<4>(model, queries, inlined, work, shape, stream);
+        case 5:
+            return run<5>(model, queries, inlined, work, shape, stream);
+        default:
+            return run<kAnySteps>(model, queries, inlined, work, shape, stream);
+    }
+}
+
+}  // namespace gloved::kernels::cuda
