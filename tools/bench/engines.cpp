@@ -344,11 +344,11 @@ class EngineBenchmark {
     }
 
     static std::vector<std::string> headings(const Peers& peers) {
-        std::vector<std::string> headings = {"what", "ms median", "ms min"};
+        std::vector<std::string> headings = {"what", "ms median", "ms min", "ms p99"};
         const auto also = [&](bool there, std::initializer_list<const char*> names) {
             if (there) headings.insert(headings.end(), names.begin(), names.end());
         };
-        also(peers.ceiling != nullptr, {"device ms", "wall - device us"});
+        also(peers.ceiling != nullptr, {"device ms", "device p99", "wall - device us"});
         also(true, {"GB/s"});
         also(peers.floor != nullptr, {"x floor"});
         also(peers.sgemv != nullptr, {"x sgemv"});
@@ -369,11 +369,14 @@ class EngineBenchmark {
         const double device_ms = on_device ? bench::median(series.device_ms) : 0;
         const double read_ms = on_device ? device_ms : ms;
         const auto queries = static_cast<double>(series.queries);
-        std::vector<std::string> cells = {series.what, figure(ms), figure(series.min())};
+        std::vector<std::string> cells = {series.what, figure(ms), figure(series.min()),
+                                          figure(series.percentile(kTail))};
         const auto cell = [&](bool there, bool filled, const std::function<std::string()>& text) {
             if (there) cells.push_back(filled ? text() : "");
         };
         cell(peers.ceiling != nullptr, on_device, [&] { return figure(device_ms); });
+        cell(peers.ceiling != nullptr, on_device,
+             [&] { return figure(percentile(series.device_ms, kTail)); });
         cell(peers.ceiling != nullptr, on_device,
              [&] { return fmt::format("{:.0f}", series.median_wait_ms() * 1000); });
         cell(true, read_ms > 0, [&] {
