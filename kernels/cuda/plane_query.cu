@@ -10,6 +10,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <cuda/barrier>
+#include <utility>
 
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/int8_codes.cuh"
@@ -129,11 +131,6 @@ struct BlockMemory {
     uint4 int8_digits[kMaxInt8Steps];
 };
 
-/// Lets one warp of the block wait until all others have come to `arrive_at_scout`: what they wrote
-/// before is visible to it. (Barrier 0 is __syncthreads.)
-__device__ void arrive_at_scout() { asm volatile("bar.arrive 1, %0;" ::"r"(kThreads) : "memory"); }
-__device__ void wait_as_scout() { asm volatile("bar.sync 1, %0;" ::"r"(kThreads) : "memory"); }
-
 /// Writes the canonical scores of the block's `count` best rows by estimate to `scores`, rounded
 /// down; -infinity where there are fewer rows, or for a damaged one. One warp calls it.
 __device__ void score_candidates(const DeviceModel& model, const DeviceQuery& query,
@@ -249,6 +246,10 @@ __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, De
     __shared__ __align__(alignof(DeviceQuery))
         std::byte shared_queries[kMaxQueries * sizeof(DeviceQuery)];
     auto* const several = reinterpret_cast<DeviceQuery*>(shared_queries);
+    using Barrier = ::cuda::barrier<::cuda::thread_scope_block>;
+    __shared__ __align__(alignof(Barrier)) std::byte barrier[sizeof(Barrier)];
+    auto& bests_written = *reinterpret_cast<Barrier*>(barrier);
+    if (threadIdx.x == 0) init(&bests_written, kThreads);
     const DevicePlane& plane = model.plane;
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned warp = threadIdx.x / kWarp;
@@ -347,11 +348,9 @@ __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, De
             shared.best[q][threadIdx.x / kHalfWarp] = best[q];
             shared.best_rows[q][threadIdx.x / kHalfWarp] = best_row[q];
         }
-        if (warp > 0) {
-            arrive_at_scout();
-            return;
-        }
-        wait_as_scout();
+        auto arrival = bests_written.arrive();
+        if (warp > 0) return;
+        bests_written.wait(std::move(arrival));
         for (unsigned q = 0; q < count; ++q) {
             score_candidates(
                 model, query_of(q), raw_of(q), block_candidates, shared.best[q],

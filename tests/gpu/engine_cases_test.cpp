@@ -16,6 +16,7 @@
 #include "common/format/model.hpp"
 #include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/launches.hpp"
+#include "kernels/cuda/plane_grid.hpp"
 #include "kernels/cuda/shard.hpp"
 #include "kernels/cuda/upload.hpp"
 #include "kernels/engine.hpp"
@@ -222,19 +223,18 @@ TEST(GpuTilePasses, LongQueriesAreCopiedBesideThePassBefore) {
     }
 }
 
-/// A shard of the whole model, with its plane, on a device as if that had `processors` of them.
-std::unique_ptr<kernels::cuda::Shard> shard_on_processors(const format::Model& model,
-                                                          int processors, bool code_tiles = false,
-                                                          bool wgmma = false) {
-    const auto require = [](const auto& result) {
-        if (!result) throw std::runtime_error(result.error().message);
-    };
-    auto device = kernels::cuda::read_device(0);
-    require(device);
-    device->shape.processors = processors;
-    if (!wgmma) device->shape.wgmma = false;
+/// Throws if a call failed.
+template <class Result>
+void require(const Result& result) {
+    if (!result) throw std::runtime_error(result.error().message);
+}
+
+/// A shard of the whole model, with its plane, on the first device as if that were as `facts` say.
+std::unique_ptr<kernels::cuda::Shard> shard_on(const kernels::cuda::DeviceFacts& facts,
+                                               const format::Model& model,
+                                               bool code_tiles = false) {
     auto made = kernels::cuda::Shard::create(
-        model, {0, model.rows()}, *device,
+        model, {0, model.rows()}, facts,
         {.vectors = true, .plane = true, .int8_codes = true, .code_tiles = code_tiles}, false);
     require(made);
     auto shard = *std::move(made);
@@ -243,6 +243,17 @@ std::unique_ptr<kernels::cuda::Shard> shard_on_processors(const format::Model& m
     kernels::ThreadPool pool(1);
     require(shard->fill_plane(kernels::planes::Plane(model, pool)));
     return shard;
+}
+
+/// The same on a device as if that had `processors` of them.
+std::unique_ptr<kernels::cuda::Shard> shard_on_processors(const format::Model& model,
+                                                          int processors, bool code_tiles = false,
+                                                          bool wgmma = false) {
+    auto device = kernels::cuda::read_device(0);
+    require(device);
+    device->shape.processors = processors;
+    if (!wgmma) device->shape.wgmma = false;
+    return shard_on(*device, model, code_tiles);
 }
 
 std::vector<kernels::cuda::PassQuery> pass_of(std::span<const Query> queries) {
@@ -483,6 +494,45 @@ TEST(GpuPlanePasses, FewProcessorsHaveRoomForWhatAPartLetsThrough) {
         expect_identical(hits_of(answer),
                          oracle_answer(model, queries[i], oracle_scores(model, values)),
                          "query " + std::to_string(i));
+    }
+}
+
+/// On few processors a warp has many units of rows: the threshold comes from the first of them, and
+/// the last are taken by whoever is done. A block that has no shared memory for the bounds of its
+/// rows keeps them in the device's.
+TEST(GpuPlaneQueries, ManyUnitsAWarp) {
+    if (no_device()) GTEST_SKIP() << kNoDevice;
+    using namespace kernels::cuda;
+    constexpr std::size_t kRows = 20011;  // the last unit is not whole
+    for (const std::size_t dim : {33U, 300U, 333U}) {
+        const TempDir dir;
+        const auto model = make_model(dir / "model", random_entries(kRows, dim, dim));
+        std::vector<Query> queries = queries_of(model, 24);
+        for (std::size_t i = 0; i < queries.size(); i += 3)
+            queries[i].filter.rows = kernels::RowRange{i * 100 + 7, kRows - i * 500};
+        const auto wanted = oracle_answers(model, queries);
+        for (const int processors : {1, 2}) {
+            for (const bool room : {true, false}) {
+                auto device = read_device(0);
+                require(device);
+                device->shape.processors = processors;
+                if (!room) device->shape.shared_bytes = kPlaneStaticShared;
+                const PlaneGrid grid(kRows / kUnitRows, (dim + 7) / 8, 1, device->shape);
+                ASSERT_GT(grid.fixed_rounds, 6U);
+                ASSERT_EQ(grid.shares_bounds, room);
+                const auto shard = shard_on(*device, model);
+                const std::vector<PassQuery> pass = pass_of(queries);
+                for (std::size_t i = 0; i < pass.size(); ++i) {
+                    require(shard->start_bounded(std::span(&pass[i], 1), Estimate::plane));
+                    require(shard->wait());
+                    const std::string what = fmt::format("dim {}, {} processors, room {}, query {}",
+                                                         dim, processors, room, i);
+                    expect_identical(hits_of(shard->answer(0)), wanted[i], what);
+                    // The threshold rules most rows out.
+                    EXPECT_LT(shard->answer(0).facts.rescored, kRows / 4) << what;
+                }
+            }
+        }
     }
 }
 
