@@ -37,11 +37,12 @@ struct PlaneGrid {
         const std::size_t wanted = std::max(divided_up(units, kPlaneWarps), std::size_t{1});
         const std::size_t warps =
             std::min(wanted, static_cast<std::size_t>(shape.processors)) * kPlaneWarps;
-        const std::size_t fixed = units * 3 / 4 / warps;
+        // Fewer units never need more room, so that buffers for all rows serve every range.
+        const std::size_t rounds = divided_up(units, warps);
+        const std::size_t fixed = rounds * 3 / 4;
         blocks = static_cast<std::uint32_t>(warps / kPlaneWarps);
         fixed_rounds = static_cast<std::uint32_t>(fixed);
-        max_rounds =
-            static_cast<std::uint32_t>(fixed + 2 * divided_up(units - fixed * warps, warps));
+        max_rounds = static_cast<std::uint32_t>(fixed + 2 * (rounds - fixed));
         shares_bounds = true;
         shares_bounds = kPlaneStaticShared + dynamic_bytes(steps, queries) <= shape.shared_bytes;
     }

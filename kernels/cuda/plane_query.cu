@@ -43,7 +43,7 @@ constexpr std::uint32_t kCandidatesPerHit = 2;
 constexpr std::uint32_t kMinBlockCandidates = 2;
 /// A block's candidates are the best rows of its half warps.
 constexpr std::uint32_t kMaxBlockCandidates = 2 * kPlaneWarps;
-static_assert(kMaxBlockCandidates <= kThreads / kCanonicalLanes);
+static_assert(kMaxBlockCandidates <= kWarp);
 /// Rows of a block that reach the threshold and are scored together; also the most candidates.
 constexpr std::uint32_t kListRoom = kMaxCandidates;
 static_assert(kListRoom >= kThreads);
@@ -231,15 +231,15 @@ __device__ std::uint32_t drop_ruled_out(const DeviceModel& model, const planes::
 
 /// Upper bounds of every row, then the rows that reach the threshold. kLoads: loads of kStepsAtOnce
 /// steps a row, or kAnySteps to read their number from the model. kMaxQueries: 1, or
-/// kMaxScanQueries for up to so many. kBulk: by bulk copies. `block_candidates`: rows of each block
-/// whose scores make the threshold.
+/// kMaxScanQueries for up to so many. `block_candidates`: rows of each block whose scores make the
+/// threshold.
 template <unsigned kLoads, unsigned kMaxQueries>
 __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, DeviceQueries queries,
                                                            InlineQuery inlined, PlaneGrid grid,
                                                            std::uint32_t block_candidates,
                                                            Workspace all) {
     constexpr bool kOneInRegisters = kLoads != kAnySteps && kMaxQueries == 1;
-    extern __shared__ uint4 dynamic[];
+    extern __shared__ uint4 shared_digits[];  // (count, steps), then units and bounds
     // As bytes: the types have constructors.
     __shared__ __align__(16) std::byte memory[sizeof(BlockMemory)];
     auto& shared = *reinterpret_cast<BlockMemory*>(memory);
@@ -256,7 +256,6 @@ __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, De
     const std::uint32_t group_vectors = (plane.steps + 1) * kQuads;
     const unsigned count = kMaxQueries == 1 ? 1 : queries.count;
     const auto* const on_device = reinterpret_cast<const uint4*>(queries.digits);
-    uint4* const shared_digits = dynamic;  // (count, steps)
     // (max_rounds, kPlaneWarps): the units of each warp, in the order in which it handles them.
     auto* const units = reinterpret_cast<std::uint32_t*>(shared_digits + count * plane.steps);
     const std::size_t block_bounds = grid.block_bounds();

@@ -21,6 +21,7 @@
 #include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/engine_plan.hpp"
 #include "kernels/cuda/launches.hpp"
+#include "kernels/cuda/plane_grid.hpp"
 #include "kernels/cuda/shard.hpp"
 #include "kernels/cuda/shard_buffers.hpp"
 #include "kernels/engine.hpp"
@@ -422,6 +423,27 @@ TEST_F(CudaHost, TheWaysThroughCodeTilesAreTheOnesMeant) {
     EXPECT_EQ(fake_cuda::count_of("cudaMemcpyAsync"), 3U);
     EXPECT_EQ(fake_cuda::count_of("cudaEventSynchronize"), 2U);
     EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 1U);
+}
+
+/// Buffers have room for a query of all rows. A query of fewer rows has its own grid.
+TEST(PlaneGrid, FewerUnitsNeedNoMoreRoom) {
+    using kernels::cuda::kPlaneWarps;
+    using kernels::cuda::PlaneGrid;
+    constexpr std::size_t kSteps = 38;
+    kernels::cuda::DeviceShape shape;
+    shape.processors = 3;
+    shape.shared_bytes = kernels::cuda::kPlaneStaticShared;  // none for bounds
+    std::size_t room = 0;
+    for (std::size_t units = 1; units < 3000; ++units) {
+        const PlaneGrid grid(units, kSteps, 1, shape);
+        ASSERT_GE(grid.uppers(1), room) << units;
+        room = grid.uppers(1);
+        const std::size_t warps = std::size_t{grid.blocks} * kPlaneWarps;
+        ASSERT_LE(grid.fixed_rounds * warps, units);
+        // Warps that are done early find room for what others leave, and all together for all.
+        ASSERT_GE((grid.max_rounds - grid.fixed_rounds) * warps,
+                  2 * (units - grid.fixed_rounds * warps));
+    }
 }
 
 /// Two queries share the reads of the plane, but one of a range reads its rows alone.
