@@ -58,7 +58,7 @@ inline constexpr std::uint32_t kFoundCapacity = 8192;
 /// Maximum number of queries of one launch_plane_query.
 inline constexpr std::uint32_t kMaxScanQueries = 2;
 /// Maximum number of rows whose canonical scores make the threshold of such a query.
-inline constexpr std::uint32_t kMaxCandidates = 2048;
+inline constexpr std::uint32_t kMaxCandidates = 2304;
 /// Maximum number of vectors of one launch_score.
 inline constexpr std::uint32_t kMaxScoreVectors = 64;
 /// Largest k, and largest sum of k and excluded rows, of a query in a pass of many queries.

@@ -131,6 +131,10 @@ struct BlockMemory {
     uint4 int8_digits[kMaxInt8Steps];
 };
 
+static_assert(sizeof(BlockMemory) + kMaxScanQueries * sizeof(DeviceQuery) +
+                  kThreads * sizeof(Found) + 256 <=
+              kPlaneStaticShared);
+
 /// Writes the canonical scores of the block's `count` best rows by estimate to `scores`, rounded
 /// down; -infinity where there are fewer rows, or for a damaged one. One warp calls it.
 __device__ void score_candidates(const DeviceModel& model, const DeviceQuery& query,
