@@ -198,11 +198,6 @@ __device__ double floor_of_candidates(const DeviceQuery& query, const float* sco
     return fmax(static_cast<double>(reached), query.min_score);
 }
 
-/// Whether a query checks int8 codes before it reads a row.
-GLOVED_HOST_DEVICE bool checks_int8(const DeviceModel& model) {
-    return model.vectors_on_host && model.int8_codes.rows != nullptr;
-}
-
 /// Drops the rows of the list that int8 codes rule out, and returns their number to one thread. The
 /// whole block calls it.
 __device__ std::uint32_t drop_ruled_out(const DeviceModel& model, const planes::Int8Cutoff& cutoff,
@@ -467,7 +462,8 @@ __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, De
         const DeviceQuery& query = query_of(q);
         const double floor = shared.floors[q];
         const float cutoff = __double2float_rd(floor);
-        const bool by_int8 = checks_int8(model);
+        // Rows in host memory are read only where int8 codes do not rule them out.
+        const bool by_int8 = model.vectors_on_host && model.int8_codes.rows != nullptr;
         planes::Int8Cutoff int8_cutoff;
         if (by_int8) {
             for (unsigned i = threadIdx.x; i < model.int8_codes.stride / planes::kStepDims;
