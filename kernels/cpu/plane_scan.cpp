@@ -129,16 +129,15 @@ __attribute__((noinline)) std::size_t list_passed(const std::byte* group, std::s
 }
 
 /// Compares the rows of `Groups` groups with the cutoffs of `Width` queries, unpacking each code
-/// once for all of them. A single query has two sums per group to hide the latency of its products.
+/// once for all of them.
 template <std::size_t Width, std::size_t Groups>
 inline std::size_t filter_groups(const std::byte* at, std::size_t steps,
                                  const QueryBlockView& block, std::uint32_t first_row,
                                  PassedRow* passed) {
-    constexpr std::size_t kSums = Width == 1 ? 2 : 1;
     const std::size_t group_bytes = (steps + 1) * kStepBytes;
     const __m512i mask = _mm512_set1_epi8(kCodeMask);
     const std::int8_t* const high_bytes = block.high_bytes;
-    __m512i sums[Width][Groups][kSums] = {};
+    __m512i sums[Width][Groups] = {};
     for (std::size_t step = 0; step < steps; ++step) {
         __m512i codes[Groups][2];
 #pragma GCC unroll 4
@@ -155,10 +154,9 @@ inline std::size_t filter_groups(const std::byte* at, std::size_t steps,
             __builtin_memcpy(words, high_bytes + (step * Width + q) * sizeof words, sizeof words);
 #pragma GCC unroll 4
             for (std::size_t g = 0; g < Groups; ++g) {
-                __m512i(&of)[kSums] = sums[q][g];
-                of[0] = _mm512_dpbusd_epi32(of[0], codes[g][0], _mm512_set1_epi32(words[0]));
-                of[kSums - 1] =
-                    _mm512_dpbusd_epi32(of[kSums - 1], codes[g][1], _mm512_set1_epi32(words[1]));
+                __m512i& sum = sums[q][g];
+                sum = _mm512_dpbusd_epi32(sum, codes[g][0], _mm512_set1_epi32(words[0]));
+                sum = _mm512_dpbusd_epi32(sum, codes[g][1], _mm512_set1_epi32(words[1]));
             }
         }
     }
@@ -175,16 +173,50 @@ inline std::size_t filter_groups(const std::byte* at, std::size_t steps,
     for (std::size_t q = 0; q < Width; ++q) {
 #pragma GCC unroll 4
         for (std::size_t g = 0; g < Groups; ++g) {
-            __m512i sum = sums[q][g][0];
-            if (kSums == 2) sum = _mm512_add_epi32(sum, sums[q][g][kSums - 1]);
-            const __mmask16 passing =
-                reach_mask(excess(sum, projections[g], residuals[g], block.coarse_cutoffs[q]));
+            const __mmask16 passing = reach_mask(
+                excess(sums[q][g], projections[g], residuals[g], block.coarse_cutoffs[q]));
             if (__builtin_expect(passing != 0, 0)) {
-                count +=
-                    list_passed(at + g * group_bytes, steps, block.bytes[q], block.cutoffs[q], sum,
-                                passing, first_row + static_cast<std::uint32_t>(g * kGroupRows),
-                                static_cast<std::uint32_t>(q), passed + count);
+                count += list_passed(at + g * group_bytes, steps, block.bytes[q], block.cutoffs[q],
+                                     sums[q][g], passing,
+                                     first_row + static_cast<std::uint32_t>(g * kGroupRows),
+                                     static_cast<std::uint32_t>(q), passed + count);
             }
+        }
+    }
+    return count;
+}
+
+/// As filter_groups, for a single query, which waits for memory and for its own instructions. One
+/// group at a time is one stream of memory. The high halves of bytes are multiplied where they are,
+/// 16 times too large, and their sum is divided at the end, which is exact: no sum exceeds 16 · 15
+/// · 127 · 4096 < 2³¹.
+std::size_t filter_single(const std::byte* bytes, std::size_t groups, std::size_t steps,
+                          const QueryBlockView& block, PassedRow* passed) {
+    const std::size_t group_bytes = (steps + 1) * kStepBytes;
+    const __m512i low_mask = _mm512_set1_epi8(kCodeMask);
+    const __m512i high_mask = _mm512_set1_epi8(static_cast<char>(~kCodeMask));
+    const planes::PlaneCutoff cutoff = block.coarse_cutoffs[0];
+    std::size_t count = 0;
+    const std::byte* at = bytes;
+    for (std::size_t group = 0; group < groups; ++group, at += group_bytes) {
+        const std::int8_t* digits = block.high_bytes;
+        __m512i low_sums = _mm512_setzero_si512();
+        __m512i high_sums = _mm512_setzero_si512();
+        for (std::size_t step = 0; step < steps; ++step, digits += kStepDims) {
+            const std::byte* const from = at + step * kStepBytes;
+            __builtin_prefetch(from + kAheadBytes);
+            const __m512i packed = _mm512_loadu_si512(from);
+            add_products(low_sums, _mm512_and_si512(packed, low_mask), digits);
+            add_products(high_sums, _mm512_and_si512(packed, high_mask), digits + kStepDims / 2);
+        }
+        const __m512i sums =
+            _mm512_add_epi32(low_sums, _mm512_maskz_srai_epi32(kAll16, high_sums, 4));
+        const std::byte* const bounds = at + steps * kStepBytes;
+        const __mmask16 passing =
+            reach_mask(excess(sums, load(bounds), load(bounds + 2 * kGroupRows), cutoff));
+        if (__builtin_expect(passing != 0, 0)) {
+            count += list_passed(at, steps, block.bytes[0], block.cutoffs[0], sums, passing,
+                                 static_cast<std::uint32_t>(group * kGroupRows), 0, passed + count);
         }
     }
     return count;
@@ -214,7 +246,7 @@ std::size_t filter(const std::byte* bytes, std::size_t groups, std::size_t steps
                    const QueryBlockView& block, PassedRow* passed) {
     switch (block.width) {
         case 1:
-            return filter_block<1>(bytes, groups, steps, block, passed);
+            return filter_single(bytes, groups, steps, block, passed);
         case 2:
             return filter_block<2>(bytes, groups, steps, block, passed);
         case 4:
@@ -319,36 +351,42 @@ inline unsigned reach_mask(__m256i sums, __m256 projections, __m256 residuals,
         _mm256_movemask_ps(_mm256_cmp_ps(_mm256_cvtepi32_ps(sums), cutoff_sums, _CMP_NLT_UQ)));
 }
 
-/// Adds the products of eight rows, whose codes begin at `at`, with the bytes of `Width` queries to
-/// `sums`. The bytes of a step and query q are at digits + step * step_bytes + 8 * q.
-template <std::size_t Width, bool Prefetch>
+/// Adds the products of eight rows, whose codes begin at `at`, and of the next eight if `Vectors`
+/// is 2, with the bytes of `Width` queries to `sums`, of shape (Width, Vectors). The bytes of a
+/// step and query q are at digits + step * step_bytes + 8 * q.
+template <std::size_t Width, std::size_t Vectors, bool Prefetch>
 inline void sum_rows(const std::byte* at, std::size_t steps, const std::int8_t* digits,
                      std::size_t step_bytes, __m256i* sums) {
     const __m256i mask = _mm256_set1_epi8(kCodeMask);
     const __m256i ones = _mm256_set1_epi16(1);
     for (std::size_t begin = 0; begin < steps; begin += kShortSteps) {
         const std::size_t end = steps - begin < kShortSteps ? steps : begin + kShortSteps;
-        __m256i shorts[Width] = {};
+        __m256i shorts[Width * Vectors] = {};
         for (std::size_t step = begin; step < end; ++step) {
             const std::byte* const from = at + step * kStepBytes;
             if (Prefetch) __builtin_prefetch(from + kAheadBytes);
-            const __m256i packed = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-            const __m256i first = _mm256_and_si256(packed, mask);
-            const __m256i second = _mm256_and_si256(_mm256_srli_epi16(packed, 4), mask);
+#pragma GCC unroll 2
+            for (std::size_t v = 0; v < Vectors; ++v) {
+                const __m256i packed = _mm256_loadu_si256(
+                    reinterpret_cast<const __m256i*>(from + v * sizeof(__m256i)));
+                const __m256i first = _mm256_and_si256(packed, mask);
+                const __m256i second = _mm256_and_si256(_mm256_srli_epi16(packed, 4), mask);
 #pragma GCC unroll 4
-            for (std::size_t q = 0; q < Width; ++q) {
-                std::int32_t words[kWordsOfStep];
-                __builtin_memcpy(words, digits + step * step_bytes + q * sizeof words,
-                                 sizeof words);
-                const __m256i products =
-                    _mm256_add_epi16(_mm256_maddubs_epi16(first, _mm256_set1_epi32(words[0])),
-                                     _mm256_maddubs_epi16(second, _mm256_set1_epi32(words[1])));
-                shorts[q] = _mm256_add_epi16(shorts[q], products);
+                for (std::size_t q = 0; q < Width; ++q) {
+                    std::int32_t words[kWordsOfStep];
+                    __builtin_memcpy(words, digits + step * step_bytes + q * sizeof words,
+                                     sizeof words);
+                    const __m256i products =
+                        _mm256_add_epi16(_mm256_maddubs_epi16(first, _mm256_set1_epi32(words[0])),
+                                         _mm256_maddubs_epi16(second, _mm256_set1_epi32(words[1])));
+                    __m256i& sum = shorts[q * Vectors + v];
+                    sum = _mm256_add_epi16(sum, products);
+                }
             }
         }
 #pragma GCC unroll 4
-        for (std::size_t q = 0; q < Width; ++q)
-            sums[q] = _mm256_add_epi32(sums[q], _mm256_madd_epi16(shorts[q], ones));
+        for (std::size_t s = 0; s < Width * Vectors; ++s)
+            sums[s] = _mm256_add_epi32(sums[s], _mm256_madd_epi16(shorts[s], ones));
     }
 }
 
@@ -360,7 +398,7 @@ __attribute__((noinline)) std::size_t list_passed(const std::byte* group, std::s
                                                   std::uint32_t first_row, std::uint32_t query,
                                                   PassedRow* passed) {
     __m256i low_sums[1] = {_mm256_setzero_si256()};
-    sum_rows<1, false>(group + 4 * part, steps, digits + kStepDims, 2 * kStepDims, low_sums);
+    sum_rows<1, 1, false>(group + 4 * part, steps, digits + kStepDims, 2 * kStepDims, low_sums);
     const __m256i whole_sums =
         _mm256_add_epi32(_mm256_slli_epi32(high_sums, kHighShift), low_sums[0]);
     const std::byte* const projections = group + steps * kStepBytes + 2 * part;
@@ -374,25 +412,33 @@ __attribute__((noinline)) std::size_t list_passed(const std::byte* group, std::s
 template <std::size_t Width>
 std::size_t filter_block(const std::byte* bytes, std::size_t groups, std::size_t steps,
                          const QueryBlockView& block, PassedRow* passed) {
+    // A single query leaves registers for all rows of a group.
+    constexpr std::size_t kVectors = Width == 1 ? 2 : 1;
     const std::size_t group_bytes = (steps + 1) * kStepBytes;
     std::size_t count = 0;
     for (std::size_t group = 0; group < groups; ++group) {
         const std::byte* const at = bytes + group * group_bytes;
         const std::byte* const bounds = at + steps * kStepBytes;
-        for (std::size_t part = 0; part < kGroupRows; part += kRows) {
-            __m256i sums[Width] = {};
-            sum_rows<Width, true>(at + 4 * part, steps, block.high_bytes, kStepDims * Width, sums);
-            const __m256 projections = load(bounds + 2 * part);
-            const __m256 residuals = load(bounds + 2 * (kGroupRows + part));
+        for (std::size_t first = 0; first < kGroupRows; first += kVectors * kRows) {
+            __m256i sums[Width * kVectors] = {};
+            sum_rows<Width, kVectors, true>(at + 4 * first, steps, block.high_bytes,
+                                            kStepDims * Width, sums);
+#pragma GCC unroll 2
+            for (std::size_t v = 0; v < kVectors; ++v) {
+                const std::size_t part = first + v * kRows;
+                const __m256 projections = load(bounds + 2 * part);
+                const __m256 residuals = load(bounds + 2 * (kGroupRows + part));
 #pragma GCC unroll 4
-            for (std::size_t q = 0; q < Width; ++q) {
-                const unsigned passing =
-                    reach_mask(sums[q], projections, residuals, block.coarse_cutoffs[q]);
-                if (__builtin_expect(passing != 0, 0)) {
-                    count +=
-                        list_passed(at, part, steps, block.bytes[q], block.cutoffs[q], sums[q],
-                                    passing, static_cast<std::uint32_t>(group * kGroupRows + part),
-                                    static_cast<std::uint32_t>(q), passed + count);
+                for (std::size_t q = 0; q < Width; ++q) {
+                    const __m256i sum = sums[q * kVectors + v];
+                    const unsigned passing =
+                        reach_mask(sum, projections, residuals, block.coarse_cutoffs[q]);
+                    if (__builtin_expect(passing != 0, 0)) {
+                        count += list_passed(at, part, steps, block.bytes[q], block.cutoffs[q], sum,
+                                             passing,
+                                             static_cast<std::uint32_t>(group * kGroupRows + part),
+                                             static_cast<std::uint32_t>(q), passed + count);
+                    }
                 }
             }
         }
