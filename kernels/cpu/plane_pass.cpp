@@ -31,10 +31,13 @@ constexpr std::size_t kTilesPerClaim = 4;
 /// none, and at most.
 constexpr std::size_t kFirstPruneAt = 64;
 constexpr std::size_t kMaxPruneAt = 16384;
-/// Vectors are prefetched this many rows ahead: they are far apart in memory.
-constexpr std::size_t kPrefetchRows = 8;
-/// Deferred rows of a query that justify a second thread.
-constexpr std::size_t kReadGrain = 64;
+/// Vectors are prefetched as many rows ahead as have about these bytes, since they are far apart in
+/// memory. More would not stay in the L1 cache.
+constexpr std::size_t kPrefetchBytes = 9600;
+/// Deferred rows of a query that a thread reads at a time: as many that justify another thread, up
+/// to as many that threads are busy for about the same time.
+constexpr std::size_t kMinReadGrain = 16;
+constexpr std::size_t kMaxReadGrain = 256;
 
 constexpr double kNoThreshold = -std::numeric_limits<double>::infinity();
 
@@ -155,6 +158,10 @@ struct PlanePass::Worker {
     std::vector<planes::PlaneCutoff> coarse_cutoffs;  // one per query and padding
     std::vector<planes::PlaneCutoff> cutoffs;
     std::vector<PassedRow> passed;  // by a tile and a block
+    // Of a single query, the rows that are likely to raise its threshold: in this tile, still being
+    // prefetched, and in the one before.
+    std::vector<PassedRow> near;
+    std::vector<PassedRow> near_before;
     std::size_t filtered_groups = 0;
 };
 
@@ -186,7 +193,8 @@ PlanePass::PlanePass(const format::Model& model, const ScanKernels& kernels, con
       kernels_(kernels),
       plane_(plane),
       bound_(score_error_bound(model.dim())),
-      tile_groups_(std::max<std::size_t>(1, kTileBytes / plane.group_bytes)) {}
+      tile_groups_(std::max<std::size_t>(1, kTileBytes / plane.group_bytes)),
+      prefetch_rows_(std::max<std::size_t>(1, kPrefetchBytes / (model.dim() * sizeof(float)))) {}
 
 void PlanePass::run(std::span<const Query* const> queries, RowRange range,
                     std::span<Answer* const> answers, ThreadPool& pool) const {
@@ -201,6 +209,8 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
         blocks.emplace_back(block_queries, plane_.step_dims);
         block_queries.clear();
     }
+    std::size_t widest = 0;
+    for (const QueryBlock& block : blocks) widest = std::max(widest, block.width());
     std::vector<Worker> workers(pool.size());
     for (Worker& worker : workers) {
         for (const BatchQuery& batch_query : batch_queries)
@@ -208,7 +218,7 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
         worker.thresholds.assign(batch_queries.size(), std::numeric_limits<double>::quiet_NaN());
         worker.coarse_cutoffs.assign(blocks.size() * width, kNothingPasses);
         worker.cutoffs.assign(blocks.size() * width, kNothingPasses);
-        worker.passed.resize(tile_groups_ * planes::kGroupRows * width);
+        worker.passed.resize(tile_groups_ * planes::kGroupRows * widest);
     }
 
     const std::size_t grain = tile_groups_ * planes::kGroupRows * kTilesPerClaim;
@@ -220,6 +230,8 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
             score_uncovered(batch_queries, workers[worker], here);
             filter(batch_queries, blocks, workers[worker], here);
         }
+        read_near(batch_queries[0], workers[worker]);
+        read_near(batch_queries[0], workers[worker]);
     };
     // For a few rows, waking the other threads costs more than it saves.
     if (range.size() <= grain) {
@@ -285,24 +297,49 @@ void PlanePass::filter(BatchQueries& batch_queries, const std::vector<QueryBlock
                 if (passed.row < range.first || passed.row >= range.last || passed.residual == 0)
                     continue;
                 const std::size_t q = first_query + passed.query;
-                read_or_defer(batch_queries[q], worker.progress[q], passed);
+                read_or_defer(batch_queries[q], worker, q, passed);
             }
             first_query += block.used();
         }
+        read_near(batch_queries[0], worker);
     }
 }
 
-void PlanePass::read_or_defer(BatchQuery& batch_query, QueryProgress& progress,
+/// Reads the rows that were near in the tile before this one, and still are.
+void PlanePass::read_near(BatchQuery& batch_query, Worker& worker) const {
+    for (const PassedRow& row : worker.near_before) {
+        if (batch_query.estimate(row) >= batch_query.threshold.get()) {
+            read_vectors(batch_query, worker.progress[0], std::span(&row, 1));
+        } else {
+            defer(batch_query, worker.progress[0], row);
+        }
+    }
+    worker.near_before.clear();
+    worker.near_before.swap(worker.near);
+}
+
+void PlanePass::read_or_defer(BatchQuery& batch_query, Worker& worker, std::size_t q,
                               const PassedRow& row) const {
     // Checked first, so that no vector of an ineligible row is read.
     if (!batch_query.eligible(row.row, model_.ranks())) return;
     if (plane_.whole_digits) {
         const double threshold = batch_query.threshold.get();
-        if (threshold > kNoThreshold && batch_query.estimate(row) >= threshold)
-            return read_vectors(batch_query, progress, std::span(&row, 1));
+        if (threshold > kNoThreshold && batch_query.estimate(row) >= threshold) {
+            // The rows of many queries would not stay in the cache.
+            if (worker.progress.size() > 1)
+                return read_vectors(batch_query, worker.progress[q], std::span(&row, 1));
+            prefetch(model_.vector(row.row));
+            worker.near.push_back(row);
+            return;
+        }
     } else {
         batch_query.sum_lower_bounds.add(batch_query.lower_bound(row), batch_query.threshold);
     }
+    defer(batch_query, worker.progress[q], row);
+}
+
+void PlanePass::defer(BatchQuery& batch_query, QueryProgress& progress,
+                      const PassedRow& row) const {
     progress.deferred.push_back(row);
     if (progress.deferred.size() >= progress.prune_at) prune_deferred(batch_query, progress);
 }
@@ -341,10 +378,10 @@ void PlanePass::read_vectors(BatchQuery& batch_query, QueryProgress& progress,
     const std::size_t dim = model_.dim();
     double threshold = batch_query.threshold.get();
     planes::PlaneCutoff cutoff = batch_query.cutoff(threshold);
-    for (const PassedRow& row : rows.first(std::min(rows.size(), kPrefetchRows)))
+    for (const PassedRow& row : rows.first(std::min(rows.size(), prefetch_rows_)))
         prefetch(model_.vector(row.row));
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        if (i + kPrefetchRows < rows.size()) prefetch(model_.vector(rows[i + kPrefetchRows].row));
+        if (i + prefetch_rows_ < rows.size()) prefetch(model_.vector(rows[i + prefetch_rows_].row));
         if (batch_query.threshold.get() != threshold) {
             threshold = batch_query.threshold.get();
             cutoff = batch_query.cutoff(threshold);
@@ -425,9 +462,10 @@ void PlanePass::read_deferred(BatchQueries& batch_queries, std::vector<Worker>& 
         std::vector<Piece> pieces;
         for (std::size_t q = 0; q < batch_queries.size(); ++q) {
             const std::span<const PassedRow> rows = remaining[q].*list;
-            for (std::size_t at = 0; at < rows.size(); at += kReadGrain) {
-                pieces.push_back({q, rows.subspan(at, std::min(kReadGrain, rows.size() - at))});
-            }
+            const std::size_t share = (rows.size() + pool.size() - 1) / pool.size();
+            const std::size_t grain = std::clamp(share, kMinReadGrain, kMaxReadGrain);
+            for (std::size_t at = 0; at < rows.size(); at += grain)
+                pieces.push_back({q, rows.subspan(at, std::min(grain, rows.size() - at))});
         }
         std::atomic<std::size_t> next = 0;
         const auto work = [&](unsigned worker) {

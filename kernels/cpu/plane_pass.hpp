@@ -43,8 +43,8 @@ PlaneView view(const planes::FinePlane& plane, std::span<const Row> uncovered,
 /// The cutoff rises during a pass, so most rows that survive early would not survive later.
 /// Therefore survivors are deferred and compared with later cutoffs before their vectors are read.
 /// Of a fine plane, their sums alone bound scores closely enough to raise the threshold. Of a 4-bit
-/// plane, a survivor's vector is read at once if its estimated score is above the threshold, since
-/// that raises it. This order affects speed alone.
+/// plane, a survivor's vector is read early if its estimated score reaches the threshold, since
+/// that raises it: it is prefetched, and read after the next tile. This order affects speed alone.
 class PlanePass {
   public:
     /// `kernels` are the loops for reading vectors. Model, kernels and plane must outlive the
@@ -66,8 +66,10 @@ class PlanePass {
 
     void filter(BatchQueries& batch_queries, const std::vector<QueryBlock>& blocks, Worker& worker,
                 RowRange range) const;
-    void read_or_defer(BatchQuery& batch_query, QueryProgress& progress,
+    void read_or_defer(BatchQuery& batch_query, Worker& worker, std::size_t q,
                        const PassedRow& row) const;
+    void defer(BatchQuery& batch_query, QueryProgress& progress, const PassedRow& row) const;
+    void read_near(BatchQuery& batch_query, Worker& worker) const;
     void prune_deferred(BatchQuery& batch_query, QueryProgress& progress) const;
     void read_vectors(BatchQuery& batch_query, QueryProgress& progress,
                       std::span<const PassedRow> rows) const;
@@ -82,6 +84,7 @@ class PlanePass {
     const PlaneView plane_;
     const double bound_;
     const std::size_t tile_groups_;
+    const std::size_t prefetch_rows_;
 };
 
 }  // namespace gloved::kernels::cpu
