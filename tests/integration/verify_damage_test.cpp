@@ -404,6 +404,27 @@ TEST_F(VerifyPlanes, BoundsThatAreOneUnitWrongAreFound) {
     expect_found("FAILED  bounds of planes: ");
 }
 
+// 4 × 299 wrong bounds, each on one of its sides.
+TEST_F(VerifyPlanes, BoundsThatAreTooLowOrTooHighAreFoundInEveryRow) {
+    const auto model = *format::Model::open(model_);
+    for (const std::size_t residuals : {0U, 32U}) {
+        for (const int units : {2, -2}) {
+            std::string changed = planes_;
+            for (std::size_t row = 0; row < model.rows(); ++row) {
+                if (row == zero_row_) continue;
+                const std::size_t at = bounds_of(row) + residuals;
+                std::uint16_t bound = 0;
+                std::memcpy(&bound, changed.data() + at, sizeof bound);
+                bound = static_cast<std::uint16_t>(bound + units);
+                std::memcpy(changed.data() + at, &bound, sizeof bound);
+            }
+            put_planes(changed);
+            expect_found(fmt::format(
+                "FAILED  bounds of planes: {}/planes: 299 rows' do not hold; the first: ", model_));
+        }
+    }
+}
+
 TEST_F(VerifyPlanes, CodesThatAreNotTheRowsAreFound) {
     std::string changed = planes_;
     for (std::size_t i = 0; i < 4; ++i)
