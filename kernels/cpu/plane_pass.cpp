@@ -209,8 +209,6 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
         blocks.emplace_back(block_queries, plane_.step_dims);
         block_queries.clear();
     }
-    std::size_t widest = 0;
-    for (const QueryBlock& block : blocks) widest = std::max(widest, block.width());
     std::vector<Worker> workers(pool.size());
     for (Worker& worker : workers) {
         for (const BatchQuery& batch_query : batch_queries)
@@ -218,7 +216,8 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
         worker.thresholds.assign(batch_queries.size(), std::numeric_limits<double>::quiet_NaN());
         worker.coarse_cutoffs.assign(blocks.size() * width, kNothingPasses);
         worker.cutoffs.assign(blocks.size() * width, kNothingPasses);
-        worker.passed.resize(tile_groups_ * planes::kGroupRows * widest);
+        // No block is wider than the first.
+        worker.passed.resize(tile_groups_ * planes::kGroupRows * blocks[0].width());
     }
 
     const std::size_t grain = tile_groups_ * planes::kGroupRows * kTilesPerClaim;
@@ -230,6 +229,7 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
             score_uncovered(batch_queries, workers[worker], here);
             filter(batch_queries, blocks, workers[worker], here);
         }
+        // Those of the last two tiles.
         read_near(batch_queries[0], workers[worker]);
         read_near(batch_queries[0], workers[worker]);
     };
