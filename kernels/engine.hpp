@@ -78,10 +78,12 @@ struct CosMul {
 };
 
 /// Asks how many eligible rows come before `row` in the answer to Cosine{vector}. `row` itself is
-/// not counted.
+/// not counted. With `score` it asks instead for the number of eligible rows with at least this
+/// score, whatever `row` is.
 struct CountBefore {
     QueryVector vector;
     Row row = 0;
+    std::optional<double> score = std::nullopt;
 };
 
 /// The conditions for a row to be eligible, that is, allowed in the answer. All must hold.

@@ -23,6 +23,16 @@ struct WeightedRow {
 Result<QueryVector> make_query_vector(const format::Model& model,
                                       std::span<const WeightedRow> terms, bool unit);
 
+/// Computes Σ coefficient × vector as make_query_vector does; it may be zero. Error: bad_request,
+/// if a component is not finite.
+Result<std::vector<float>> weighted_sum(const format::Model& model,
+                                        std::span<const WeightedRow> terms, bool unit);
+
+/// As weighted_sum, but divides each component of the sum by Σ |coefficient| before it is rounded
+/// to float32. If all coefficients are 0, the mean is zero.
+Result<std::vector<float>> weighted_mean(const format::Model& model,
+                                         std::span<const WeightedRow> terms, bool unit);
+
 /// Makes `values`, dim of them, the query vector, and computes its canonical norm (canonical.hpp).
 /// Errors as above.
 Result<QueryVector> make_query_vector(std::vector<float> values);

@@ -1,8 +1,11 @@
 // The cosine and the distance of two rows of a model, canonical to the last bit.
 #pragma once
 
+#include <limits>
+
 #include "common/format/model.hpp"
 #include "kernels/canonical.hpp"
+#include "kernels/engine.hpp"
 
 namespace gloved::kernels {
 
@@ -17,6 +20,15 @@ inline double cosine(const format::Model& model, format::Row a, format::Row b) {
 /// The canonical squared Euclidean distance of two rows.
 inline double squared_distance(const format::Model& model, format::Row a, format::Row b) {
     return canonical_squared_distance(model.vector(a).data(), model.vector(b).data(), model.dim());
+}
+
+/// The hit before which `count` counts.
+inline Hit counted_hit(const format::Model& model, const CountBefore& count) {
+    // Rows with an equal score come before a row that no model has.
+    if (count.score) return {std::numeric_limits<Row>::max(), *count.score};
+    return {count.row,
+            canonical_score(count.vector.values.data(), count.vector.norm,
+                            model.vector(count.row).data(), model.norms()[count.row], model.dim())};
 }
 
 }  // namespace gloved::kernels

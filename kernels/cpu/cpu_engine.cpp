@@ -29,6 +29,7 @@
 #include "kernels/cpu/scan.hpp"
 #include "kernels/planes/fine_plane.hpp"
 #include "kernels/planes/plane.hpp"
+#include "kernels/row_pairs.hpp"
 #include "kernels/thread_pool.hpp"
 
 namespace gloved::kernels::cpu {
@@ -87,7 +88,7 @@ struct BatchQuery {
     const Query* query = nullptr;
     std::size_t first_vector = 0;  // index in Pass::vectors
     Eligible eligible;
-    Hit target;  // CountBefore: the row to compare with
+    Hit target;  // CountBefore: the hit to compare with
     Threshold threshold;
 
     explicit BatchQuery(const Query& of)
@@ -320,7 +321,7 @@ void CpuEngine::prepare_vectors(Pass& pass) const {
             add(cosine->vector);
         } else if (const auto* count = std::get_if<CountBefore>(&batch_query.query->kind)) {
             add(count->vector);
-            batch_query.target = {count->row, this->cosine(count->vector, count->row)};
+            batch_query.target = counted_hit(model_, *count);
         } else {
             const auto& product = std::get<CosMul>(batch_query.query->kind);
             for (const QueryVector& vector : product.positives) add(vector);

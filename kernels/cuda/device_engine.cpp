@@ -16,6 +16,7 @@
 #include "kernels/cuda/code_pass.cuh"
 #include "kernels/cuda/code_tiles.hpp"
 #include "kernels/planes/shape.hpp"
+#include "kernels/row_pairs.hpp"
 
 namespace gloved::kernels::cuda {
 
@@ -405,9 +406,7 @@ Status DeviceEngine::score_parts(const Task& task) {
 std::optional<Hit> DeviceEngine::target_of(const Task& task) const {
     const auto* count = std::get_if<CountBefore>(&task.query->kind);
     if (count == nullptr) return std::nullopt;
-    return Hit{count->row, canonical_score(count->vector.values.data(), count->vector.norm,
-                                           model_.vector(count->row).data(),
-                                           model_.norms()[count->row], model_.dim())};
+    return counted_hit(model_, *count);
 }
 
 Status DeviceEngine::select_on_device(const Task& task, bool& overflow) {

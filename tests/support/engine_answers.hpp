@@ -97,6 +97,17 @@ inline std::vector<Hit> oracle_answer(const format::Model& model, const Query& q
     return oracle_top(scores, query.k, eligible_for(model, query));
 }
 
+/// How many eligible rows have at least `score`.
+inline std::uint64_t oracle_count_from(const format::Model& model, const Query& query, double score,
+                                       std::span<const double> scores) {
+    const Eligible eligible = eligible_for(model, query);
+    std::uint64_t count = 0;
+    for (std::uint32_t row = 0; row < scores.size(); ++row) {
+        if (scores[row] >= score && eligible(row, scores[row])) ++count;
+    }
+    return count;
+}
+
 /// How many eligible rows come before `row`, itself not counted.
 inline std::uint64_t oracle_count(const format::Model& model, const Query& query, Row row,
                                   std::span<const double> scores) {

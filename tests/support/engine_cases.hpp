@@ -367,6 +367,15 @@ TEST_P(EveryPath, CountBeforeEqualsTheOracle) {
                            {},
                            filters[i % filters.size()].second});
         wanted.push_back(oracle_count(*model_, queries.back(), row, scores));
+        // A row's own score counts that row too, row 0 not less than others.
+        const auto at = i % 3 == 0 ? Row{0} : row;
+        for (const double score : {scores[at], 1.5, -1.5}) {
+            queries.push_back({kernels::CountBefore{vector_of(list[i]), 0, score},
+                               1,
+                               {excluded},
+                               filters[i % filters.size()].second});
+            wanted.push_back(oracle_count_from(*model_, queries.back(), score, scores));
+        }
     }
     // More excluded rows than a device's list holds, and a k that would be too large for one if it
     // meant anything.
