@@ -100,12 +100,13 @@ _gloved_request_options() {
             echo k=@other min=@other top=@other prefix=@other method=add,mul engine=auto,cuda,cpu \
                 model=@other fields=list:row,rank,norm certify=0,1
             ;;
-        RANK) echo top=@other prefix=@other engine=auto,cuda,cpu model=@other ;;
+        RANK) echo top=@other prefix=@other norm=raw,unit engine=auto,cuda,cpu model=@other ;;
         MATRIX) echo metric=cosine,sqeuclidean model=@other ;;
         PREFIX) echo k=@other fields=list:row,rank,norm model=@other ;;
         HAS) echo fields=list:row,rank,norm model=@other ;;
         VEC) echo encoding=decimal,base64 model=@other ;;
-        SIM | DIST | ODD | STATS) echo model=@other ;;
+        SIM | DIST | ODD) echo norm=raw,unit model=@other ;;
+        STATS) echo model=@other ;;
     esac
 }
 

@@ -45,6 +45,7 @@ inline constexpr std::size_t kMaxParsedBytes = std::size_t{16} * 1024;
 /// Bytes of memory that a parsed request holds besides kRequestBytes.
 inline std::size_t parsed_bytes(const wire::Request& request) {
     std::size_t bytes = request.terms.capacity() * sizeof(expr::Term) +
+                        request.arguments.capacity() * sizeof(wire::Argument) +
                         request.words.capacity() * sizeof(std::string) +
                         request.values.capacity() * sizeof(float);
     const std::size_t inside = std::string().capacity();  // these need no allocation
@@ -53,6 +54,11 @@ inline std::size_t parsed_bytes(const wire::Request& request) {
     };
     for (const expr::Term& term : request.terms) add(term.word);
     for (const std::string& word : request.words) add(word);
+    for (const wire::Argument& argument : request.arguments) {
+        add(argument.text);
+        bytes += argument.terms.capacity() * sizeof(expr::Term);
+        for (const expr::Term& term : argument.terms) add(term.word);
+    }
     add(request.options.prefix);
     return bytes;
 }

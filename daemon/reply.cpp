@@ -18,11 +18,11 @@ constexpr std::string_view kHelp =
     "[certify=0|1] NUMBER ... | base64=VECTOR\n"
     "ANALOGY [k=N] [method=add|mul] [min=SCORE] [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] "
     "[fields=...] [certify=0|1] A B C\n"
-    "RANK [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] WORD WORD\n"
-    "SIM [model=NAME] WORD WORD\n"
-    "DIST [model=NAME] WORD WORD\n"
+    "RANK [top=N] [prefix=TEXT] [norm=raw|unit] [engine=NAME] [model=NAME] A B\n"
+    "SIM [norm=raw|unit] [model=NAME] A B\n"
+    "DIST [norm=raw|unit] [model=NAME] A B\n"
     "VEC [encoding=decimal|base64] [model=NAME] WORD ...\n"
-    "ODD [model=NAME] WORD WORD WORD ...\n"
+    "ODD [norm=raw|unit] [model=NAME] A B C ...\n"
     "MATRIX [metric=cosine|sqeuclidean] [model=NAME] WORD ...\n"
     "PREFIX [k=N] [fields=row,rank,norm] [model=NAME] TEXT\n"
     "HAS [fields=row,rank,norm] [model=NAME] WORD ...\n"
@@ -36,6 +36,7 @@ constexpr std::string_view kHelp =
     "QUIT\n"
     "EXPR adds and subtracts words: king - man + woman, 2 * paris - ( france + germany )\n"
     "A line that does not start with one of the words above is NEAR's EXPR.\n"
+    "A, B, C are words; for RANK, SIM, DIST and ODD also groups: SIM ( king + queen ) man\n"
     "Quote a word that looks like an operator, a verb or an option: \"NEAR\" \"-\" \"a b\" "
     "\"\\x22\"\n";
 

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +18,6 @@
 #include "daemon/text_source.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/query_vector.hpp"
-#include "kernels/row_pairs.hpp"
 
 namespace gloved::daemon {
 namespace {
@@ -59,17 +60,88 @@ Result<kernels::QueryVector> vector_of(const format::Model& model, kernels::Row 
     return vector;
 }
 
+/// The rows of an expression's words, with their coefficients.
+Result<std::vector<kernels::WeightedRow>> find_terms(const std::vector<expr::Term>& terms,
+                                                     const format::Model& model) {
+    std::vector<kernels::WeightedRow> rows;
+    rows.reserve(terms.size());
+    for (const expr::Term& term : terms) {
+        const auto row = find_row(term.word, model);
+        if (!row) return row.error();
+        rows.push_back({term.coefficient, *row});
+    }
+    return rows;
+}
+
+/// The rows of an argument, with their coefficients.
+Result<std::vector<kernels::WeightedRow>> find_terms(const wire::Argument& argument,
+                                                     const format::Model& model) {
+    if (!argument.terms.empty()) return find_terms(argument.terms, model);
+    const auto row = find_row(argument.text, model);
+    if (!row) return row.error();
+    return std::vector{kernels::WeightedRow{1.0, *row}};
+}
+
+/// The row that an argument stands for; nullopt if that is a combination of rows.
+std::optional<kernels::Row> only_row(const std::vector<kernels::WeightedRow>& terms) {
+    if (terms.size() != 1 || terms[0].coefficient != 1.0) return std::nullopt;
+    return terms[0].row;
+}
+
+/// An argument's vector and its norm, which may be 0.
+struct ArgumentVector {
+    std::span<const float> values;
+    double norm = 0;
+    std::vector<float> computed;  // what `values` are, unless they are a row's
+};
+
+/// How the rows of a group become one vector: weighted_sum or weighted_mean.
+using Combine = Result<std::vector<float>> (*)(const format::Model&,
+                                               std::span<const kernels::WeightedRow>, bool);
+
+Result<ArgumentVector> argument_vector(const std::vector<kernels::WeightedRow>& terms,
+                                       wire::Norm norm, const format::Model& model,
+                                       Combine combine = kernels::weighted_sum) {
+    ArgumentVector vector;
+    const auto row = only_row(terms);
+    if (row && norm == wire::Norm::raw) {
+        vector.values = model.vector(*row);
+        vector.norm = model.norms()[*row];
+        return vector;
+    }
+    auto values = combine(model, terms, norm == wire::Norm::unit);
+    if (!values) return values.error();
+    vector.computed = *std::move(values);
+    vector.values = vector.computed;
+    vector.norm = kernels::canonical_norm(vector.values.data(), vector.values.size());
+    return vector;
+}
+
 using ModelPointer = std::shared_ptr<const format::Model>;
 
+/// SIM and DIST.
 Result<Lines> similarity(const wire::Request& request, const format::Model& model,
                          wire::Form form) {
-    const auto rows = find_rows(request.words, model);
-    if (!rows) return rows.error();
-    if (request.verb == wire::Verb::dist)
-        return score_line(form, "distance",
-                          kernels::squared_distance(model, (*rows)[0], (*rows)[1]));
-    if (model.norms()[(*rows)[0]] == 0) return zero_word(request.words[0]);
-    return score_line(form, "score", kernels::cosine(model, (*rows)[0], (*rows)[1]));
+    const bool is_distance = request.verb == wire::Verb::dist;
+    std::array<ArgumentVector, 2> vectors;
+    for (std::size_t i = 0; i < vectors.size(); ++i) {
+        const auto terms = find_terms(request.arguments[i], model);
+        if (!terms) return terms.error();
+        auto vector = argument_vector(*terms, request.options.norm, model,
+                                      is_distance ? kernels::weighted_mean : kernels::weighted_sum);
+        if (!vector) return vector.error();
+        vectors[i] = *std::move(vector);
+    }
+    const auto& [a, b] = vectors;
+    if (is_distance) {
+        return score_line(
+            form, "distance",
+            kernels::canonical_squared_distance(a.values.data(), b.values.data(), model.dim()));
+    }
+    if (a.norm == 0) return zero_word(request.arguments[0].text);
+    return score_line(
+        form, "score",
+        kernels::canonical_score(a.values.data(), a.norm, b.values.data(), b.norm, model.dim()));
 }
 
 /// The reply of one line for each word of the request, which a `Source` renders as `how` says.
@@ -82,25 +154,39 @@ Result<Lines> lines_of_rows(const wire::Request& request, How how, const ModelPo
     return Lines{count, {}, std::make_unique<Source>(form, how, *std::move(rows), model)};
 }
 
-/// ODD: the word with the smallest cosine to the sum of all unit rows; of equals the first.
+/// ODD: the argument with the smallest cosine to the sum of all unit vectors; of equals the first.
 Result<Lines> odd_one(const wire::Request& request, const ModelPointer& model, wire::Form form) {
-    const auto rows = find_rows(request.words, *model);
-    if (!rows) return rows.error();
-    std::vector<kernels::WeightedRow> terms;
-    for (const kernels::Row row : *rows) terms.push_back({1.0, row});
-    const auto sum = kernels::make_query_vector(*model, terms, true);
-    if (!sum) return sum.error();
-    kernels::Hit odd{rows->front(), std::numeric_limits<double>::infinity()};
-    for (const kernels::Row row : *rows) {
-        const double score =
-            kernels::canonical_score(sum->values.data(), sum->norm, model->vector(row).data(),
-                                     model->norms()[row], model->dim());
-        if (score < odd.score) odd = {row, score};
+    std::vector<std::vector<kernels::WeightedRow>> arguments;
+    arguments.reserve(request.arguments.size());
+    for (const wire::Argument& argument : request.arguments) {
+        auto terms = find_terms(argument, *model);
+        if (!terms) return terms.error();
+        arguments.push_back(*std::move(terms));
+    }
+    // Vectors of groups are computed twice: those of thousands would take much memory.
+    std::vector<double> sum(model->dim(), 0.0);
+    for (const auto& terms : arguments) {
+        const auto vector = argument_vector(terms, request.options.norm, *model);
+        if (!vector) return vector.error();
+        for (std::size_t i = 0; i < sum.size() && vector->norm != 0; ++i)
+            sum[i] += static_cast<double>(vector->values[i]) / vector->norm;
+    }
+    const auto whole = kernels::make_query_vector(std::vector<float>(sum.begin(), sum.end()));
+    if (!whole) return whole.error();
+    std::size_t odd = 0;
+    double lowest = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const auto vector = argument_vector(arguments[i], request.options.norm, *model);
+        if (!vector) return vector.error();
+        const double score = kernels::canonical_score(
+            whole->values.data(), whole->norm, vector->values.data(), vector->norm, model->dim());
+        if (score < lowest) {
+            odd = i;
+            lowest = score;
+        }
     }
     return Lines{
-        1,
-        {},
-        std::make_unique<HitLines>(form, std::vector{odd}, std::vector<wire::Field>{}, model)};
+        1, {}, std::make_unique<OddLine>(form, request.arguments[odd].text, lowest, model)};
 }
 
 Lines has_lines(const wire::Request& request, const ModelPointer& model, wire::Form form) {
@@ -124,19 +210,21 @@ Lines keys_with_prefix(const wire::Request& request, const ModelPointer& model, 
         k, {}, std::make_unique<RowLines>(form, std::move(rows), request.options.fields, model)};
 }
 
+std::vector<kernels::Row> rows_of(const std::vector<kernels::WeightedRow>& terms) {
+    std::vector<kernels::Row> rows;
+    rows.reserve(terms.size());
+    for (const kernels::WeightedRow& term : terms) rows.push_back(term.row);
+    return rows;
+}
+
 /// NEAR: the sum of the terms, and the rows to exclude.
 Status resolve_near(const wire::Request& request, const format::Model& model,
                     kernels::Query& query) {
-    std::vector<kernels::WeightedRow> terms;
-    terms.reserve(request.terms.size());
-    for (const expr::Term& term : request.terms) {
-        const auto row = find_row(term.word, model);
-        if (!row) return row.error();
-        terms.push_back({term.coefficient, *row});
-        if (request.options.exclude_inputs) query.excluded.push_back(*row);
-    }
+    const auto terms = find_terms(request.terms, model);
+    if (!terms) return terms.error();
+    if (request.options.exclude_inputs) query.excluded = rows_of(*terms);
     auto vector =
-        kernels::make_query_vector(model, terms, request.options.norm == wire::Norm::unit);
+        kernels::make_query_vector(model, *terms, request.options.norm == wire::Norm::unit);
     if (!vector) return vector.error();
     query.kind = kernels::Cosine{*std::move(vector)};
     return {};
@@ -169,12 +257,27 @@ Status resolve_analogy(const wire::Request& request, const format::Model& model,
 
 Status resolve_rank(const wire::Request& request, const format::Model& model,
                     kernels::Query& query) {
-    const auto rows = find_rows(request.words, model);
-    if (!rows) return rows.error();
-    auto vector = vector_of(model, (*rows)[0], request.words[0]);
+    const auto asked = find_terms(request.arguments[0], model);
+    if (!asked) return asked.error();
+    const auto counted = find_terms(request.arguments[1], model);
+    if (!counted) return counted.error();
+    const auto a = argument_vector(*asked, request.options.norm, model);
+    if (!a) return a.error();
+    auto vector = kernels::make_query_vector(std::vector(a->values.begin(), a->values.end()));
+    if (!vector && vector.error().code == ErrorCode::zero_vector)
+        return zero_word(request.arguments[0].text);
     if (!vector) return vector.error();
-    query.excluded.push_back((*rows)[0]);
-    query.kind = kernels::CountBefore{*std::move(vector), (*rows)[1]};
+    kernels::CountBefore count{*std::move(vector)};
+    if (const auto row = only_row(*counted)) {
+        count.row = *row;
+    } else {
+        const auto b = argument_vector(*counted, request.options.norm, model);
+        if (!b) return b.error();
+        count.score = kernels::canonical_score(count.vector.values.data(), count.vector.norm,
+                                               b->values.data(), b->norm, model.dim());
+    }
+    query.excluded = rows_of(*asked);
+    query.kind = std::move(count);
     return {};
 }
 
@@ -188,6 +291,13 @@ Status resolve_nearvec(const wire::Request& request, const format::Model& model,
     if (!vector) return vector.error();
     query.kind = kernels::Cosine{*std::move(vector)};
     return {};
+}
+
+std::size_t count_words(const std::vector<wire::Argument>& arguments) {
+    std::size_t count = 0;
+    for (const wire::Argument& argument : arguments)
+        count += std::max<std::size_t>(argument.terms.size(), 1);
+    return count;
 }
 
 Result<Lines> lines_without_engine(const wire::Request& request,
@@ -240,9 +350,10 @@ bool is_quick(const wire::Request& request) {
     switch (request.verb) {
         case wire::Verb::sim:
         case wire::Verb::dist:
-            return true;
-        case wire::Verb::vec:
         case wire::Verb::odd:
+        case wire::Verb::rank:
+            return count_words(request.arguments) <= kMaxQuickWords;
+        case wire::Verb::vec:
         case wire::Verb::has:
             return request.words.size() <= kMaxQuickWords;
         case wire::Verb::matrix:

@@ -71,7 +71,7 @@ class WordLines : public TextSource {
     std::size_t written_of_word_ = 0;  // bytes of its word; 0: the line has not begun
 };
 
-/// The lines of NEAR, NEARVEC, ANALOGY and ODD: word, score, and the requested fields of each hit.
+/// The lines of NEAR, NEARVEC and ANALOGY: word, score, and the requested fields of each hit.
 class HitLines : public WordLines {
   public:
     HitLines(wire::Form form, std::vector<kernels::Hit> hits, std::vector<wire::Field> fields,
@@ -86,6 +86,25 @@ class HitLines : public WordLines {
     void append_columns(std::size_t number, wire::LineWriter& line) const override;
 
     std::vector<kernels::Hit> hits_;
+};
+
+/// The line of ODD: a word or a group, and its score.
+class OddLine : public WordLines {
+  public:
+    OddLine(wire::Form form, std::string text, double score,
+            std::shared_ptr<const format::Model> model)
+        : WordLines(form, {}, std::move(model)), text_(std::move(text)), score_(score) {}
+    std::size_t held_bytes() const override { return sizeof *this + text_.capacity(); }
+
+  private:
+    std::size_t count() const override { return 1; }
+    std::string_view word(std::size_t) const override { return text_; }
+    void append_columns(std::size_t, wire::LineWriter& line) const override {
+        line.score("score", score_);
+    }
+
+    const std::string text_;
+    const double score_;
 };
 
 /// The lines of PREFIX: word and the requested fields of each row.

@@ -123,7 +123,11 @@ Result<std::vector<Term>> parse_expression(Tokenizer& tokens) {
         if (!token->has_value()) break;
         list.push_back(**std::move(token));
     }
-    return Parser(std::move(list)).run();
+    return parse_expression(std::move(list));
+}
+
+Result<std::vector<Term>> parse_expression(std::vector<Token> tokens) {
+    return Parser(std::move(tokens)).run();
 }
 
 Result<std::vector<Term>> parse_expression(std::string_view text) {

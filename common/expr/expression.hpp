@@ -31,8 +31,9 @@ inline constexpr int kMaxNesting = 64;
 /// bad_request, for tokens that do not follow the grammar, parentheses deeper than kMaxNesting, and
 /// a coefficient that is not finite.
 Result<std::vector<Term>> parse_expression(Tokenizer& tokens);
-/// As above, for all of `text`.
+/// As above, for all of `text`, or all of `tokens`.
 Result<std::vector<Term>> parse_expression(std::string_view text);
+Result<std::vector<Term>> parse_expression(std::vector<Token> tokens);
 
 /// Parses all of `text` as a decimal number (1, -2.5, 1e-3), rounded to the nearest float64. Error:
 /// bad_request, also for overflow and for a nonzero number that becomes 0.

@@ -82,10 +82,15 @@ Result<std::string> Tokenizer::take_quoted() {
 Result<std::optional<Token>> Tokenizer::next() {
     skip_separators();
     if (rest_.empty()) return std::optional<Token>();
-    if (rest_.front() != '"') return std::optional<Token>(Token{take_bare(), false});
+    const std::string_view before = rest_;
+    const auto typed = [&] { return before.substr(0, before.size() - rest_.size()); };
+    if (rest_.front() != '"') {
+        std::string text = take_bare();
+        return std::optional<Token>(Token{std::move(text), false, typed()});
+    }
     auto text = take_quoted();
     if (!text) return text.error();
-    return std::optional<Token>(Token{*std::move(text), true});
+    return std::optional<Token>(Token{*std::move(text), true, typed()});
 }
 
 void Tokenizer::take_numbers(std::vector<float>& values) {

@@ -15,6 +15,7 @@ namespace gloved::expr {
 struct Token {
     std::string text;
     bool quoted = false;
+    std::string_view typed = {};  ///< the token's bytes in the Tokenizer's text
 
     /// Whether this token is `symbol` and was not quoted.
     bool is(std::string_view symbol) const { return !quoted && text == symbol; }

@@ -6,7 +6,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <system_error>
 #include <utility>
@@ -36,13 +38,13 @@ constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 constexpr std::array kVerbs = {
     VerbEntry{"NEAR", Verb::near, " k min top prefix norm exclude engine model fields certify ", 0,
               kAny},
-    VerbEntry{"SIM", Verb::sim, " model ", 2, 2},
-    VerbEntry{"DIST", Verb::dist, " model ", 2, 2},
+    VerbEntry{"SIM", Verb::sim, " norm model ", 2, 2},
+    VerbEntry{"DIST", Verb::dist, " norm model ", 2, 2},
     VerbEntry{"VEC", Verb::vec, " encoding model ", 1, kAny},
     VerbEntry{"ANALOGY", Verb::analogy, " k min top prefix method engine model fields certify ", 3,
               3},
-    VerbEntry{"ODD", Verb::odd, " model ", 3, kAny},
-    VerbEntry{"RANK", Verb::rank, " top prefix engine model ", 2, 2},
+    VerbEntry{"ODD", Verb::odd, " norm model ", 3, kAny},
+    VerbEntry{"RANK", Verb::rank, " top prefix norm engine model ", 2, 2},
     VerbEntry{"MATRIX", Verb::matrix, " metric model ", 1, kMaxMatrixWords},
     VerbEntry{"PREFIX", Verb::prefix, " k model fields ", 1, 1},
     VerbEntry{"NEARVEC", Verb::nearvec, " k min top prefix base64 engine model fields certify ", 1,
@@ -196,16 +198,17 @@ Status parse_options(Tokenizer& tokens, const VerbEntry& entry, Request& request
     }
 }
 
-/// «2 words», «at least 3 words», «1 to 4096 words».
+/// «2 words or groups», «at least 1 word», «1 to 4096 words».
 std::string wanted_words(const VerbEntry& entry) {
-    const std::string_view what = entry.verb == Verb::nearvec ? "number" : "word";
     const std::size_t last = entry.max_words == kAny ? entry.min_words : entry.max_words;
     if (last == 0) return "no words";
+    const std::string_view what = entry.verb == Verb::nearvec ? "number" : "word";
+    const std::string_view plural = last == 1 ? "" : takes_groups(entry.verb) ? "s or groups" : "s";
     const std::string count =
         entry.min_words == entry.max_words ? fmt::format("{}", entry.min_words)
         : entry.max_words == kAny          ? fmt::format("at least {}", entry.min_words)
                                   : fmt::format("{} to {}", entry.min_words, entry.max_words);
-    return fmt::format("{} {}{}", count, what, last == 1 ? "" : "s");
+    return fmt::format("{} {}{}", count, what, plural);
 }
 
 Status check_count(std::size_t count, const VerbEntry& entry) {
@@ -236,6 +239,59 @@ Status parse_words(Tokenizer& tokens, const VerbEntry& entry, Request& request) 
     return {};
 }
 
+/// For each token that opens a group, the place of the ')' that closes it; 0 for all others. A '('
+/// that is never closed, or has nothing inside, opens no group.
+std::vector<std::size_t> find_groups(const std::vector<expr::Token>& tokens) {
+    std::vector<std::size_t> closing(tokens.size());
+    std::vector<std::size_t> open;
+    for (std::size_t at = 0; at < tokens.size(); ++at) {
+        if (tokens[at].is("(")) {
+            open.push_back(at);
+        } else if (tokens[at].is(")") && !open.empty()) {
+            if (open.back() + 1 < at) closing[open.back()] = at;
+            open.pop_back();
+        }
+    }
+    return closing;
+}
+
+/// The line from the token `first` to the token `last`. A TAB would end a field of the reply.
+std::string typed_text(const expr::Token& first, const expr::Token& last) {
+    const char* const end = last.typed.data() + last.typed.size();
+    std::string text(first.typed.data(), end);
+    std::ranges::replace(text, '\t', ' ');
+    return text;
+}
+
+/// The words and groups of a verb that takes groups.
+Status parse_arguments(Tokenizer& tokens, const VerbEntry& entry, Request& request) {
+    std::vector<expr::Token> list;
+    while (true) {
+        auto token = tokens.next();
+        if (!token) return token.error();
+        if (!token->has_value()) break;
+        if ((*token)->text.empty()) return bad_request("an empty word");
+        list.push_back(**std::move(token));
+    }
+    const std::vector<std::size_t> closing = find_groups(list);
+    for (std::size_t at = 0; at < list.size(); ++at) {
+        const std::size_t last = closing[at];
+        if (last == 0) {
+            request.arguments.push_back({std::move(list[at].text), {}});
+            continue;
+        }
+        std::string typed = typed_text(list[at], list[last]);
+        const auto begin = list.begin() + static_cast<std::ptrdiff_t>(at);
+        const auto end = list.begin() + static_cast<std::ptrdiff_t>(last) + 1;
+        auto terms = expr::parse_expression(
+            std::vector(std::make_move_iterator(begin), std::make_move_iterator(end)));
+        if (!terms) return terms.error();
+        request.arguments.push_back({std::move(typed), *std::move(terms)});
+        at = last;
+    }
+    return check_count(request.arguments.size(), entry);
+}
+
 /// The numbers of NEARVEC, unless base64= had them.
 Status parse_vector(Tokenizer& tokens, const VerbEntry& entry, Request& request) {
     const bool is_given = !request.values.empty();
@@ -254,6 +310,10 @@ Status parse_vector(Tokenizer& tokens, const VerbEntry& entry, Request& request)
 }
 
 }  // namespace
+
+bool takes_groups(Verb verb) {
+    return verb == Verb::sim || verb == Verb::dist || verb == Verb::rank || verb == Verb::odd;
+}
 
 std::string_view verb_name(Verb verb) { return entry_of(verb).name; }
 
@@ -291,8 +351,10 @@ Result<Request> parse_request(std::string_view line) {
         request.terms = *std::move(terms);
         return request;
     }
-    const Status parsed = *verb == Verb::nearvec ? parse_vector(tokens, entry, request)
-                                                 : parse_words(tokens, entry, request);
+    const auto parse_rest = *verb == Verb::nearvec ? parse_vector
+                            : takes_groups(*verb)  ? parse_arguments
+                                                   : parse_words;
+    const Status parsed = parse_rest(tokens, entry, request);
     if (!parsed) return parsed.error();
     return request;
 }

@@ -82,14 +82,25 @@ struct Options {
     Encoding encoding = Encoding::decimal;
 };
 
+/// What SIM, DIST, RANK and ODD compare: a word, or a group of words, which is an expression in
+/// parentheses.
+struct Argument {
+    std::string text;  ///< the word, or the group as it was typed, with spaces for TABs
+    std::vector<expr::Term> terms;  ///< of a group, never empty then; empty for a word
+};
+
+/// Whether a verb's words are Arguments.
+bool takes_groups(Verb verb);
+
 /// A parsed request.
 struct Request {
     Verb verb = Verb::near;
     Options options;
-    std::vector<expr::Term> terms;   ///< of NEAR
-    std::vector<float> values;       ///< of NEARVEC: its numbers, or those of base64=
-    std::vector<std::string> words;  ///< of all other verbs: the tokens after the options
-    Form form = Form::text;          ///< of FORMAT
+    std::vector<expr::Term> terms;    ///< of NEAR
+    std::vector<float> values;        ///< of NEARVEC: its numbers, or those of base64=
+    std::vector<Argument> arguments;  ///< of a verb that takes groups
+    std::vector<std::string> words;   ///< of all other verbs: the tokens after the options
+    Form form = Form::text;           ///< of FORMAT
 };
 
 /// Parses a line without its line end. The first token is a verb if it is unquoted and find_verb

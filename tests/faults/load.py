@@ -37,7 +37,10 @@ def questions_of(words, chance):
         ]
     made += [
         b"RANK " + some(2),
+        b"RANK ( " + some(3) + b" ) ( " + some(2) + b" )",
         b"ODD " + some(4),
+        b"ODD ( " + some(2) + b" ) " + some(2),
+        b"DIST norm=unit ( " + some(3) + b" ) " + some(1),
         b"MATRIX " + some(3),
         b"VEC " + some(1),
         b"PREFIX k=5 " + some(1)[:2],

@@ -44,6 +44,18 @@ std::vector<std::string> split(std::string_view stream, std::size_t piece) {
     return lines;
 }
 
+/// A group, asked for again as it comes back in a reply, is the same group.
+void check_argument(const wire::Argument& argument, std::string_view line) {
+    GLOVED_CHECK(!argument.text.empty() && argument.text.size() <= line.size());
+    if (argument.terms.empty()) return;
+    GLOVED_CHECK(argument.text.find('\t') == std::string::npos);
+    // TABs in quoted words come back as spaces.
+    if (line.find('\t') != std::string_view::npos) return;
+    const auto again = wire::parse_request("SIM x " + argument.text);
+    GLOVED_CHECK(again && again->arguments[1].text == argument.text &&
+                 again->arguments[1].terms == argument.terms);
+}
+
 void check_request(std::string_view line) {
     const auto request = wire::parse_request(line);
     if (!request) {
@@ -58,6 +70,8 @@ void check_request(std::string_view line) {
     GLOVED_CHECK((request->verb == wire::Verb::near) == !request->terms.empty());
     GLOVED_CHECK(request->options.k > 0);
     for (const std::string& word : request->words) GLOVED_CHECK(!word.empty());
+    GLOVED_CHECK(wire::takes_groups(request->verb) == !request->arguments.empty());
+    for (const wire::Argument& argument : request->arguments) check_argument(argument, line);
     GLOVED_CHECK((request->verb == wire::Verb::nearvec) == !request->values.empty());
     for (const float value : request->values) GLOVED_CHECK(std::isfinite(value));
 }

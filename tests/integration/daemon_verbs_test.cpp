@@ -280,6 +280,150 @@ TEST_F(Verbs, OddIsTheOneFarthestFromTheSumOfUnits) {
     }
 }
 
+/// A group, as text for a request; its sum and its mean in float64.
+struct Group {
+    std::string text = "(";
+    std::vector<double> sum = std::vector<double>(kDim, 0.0);
+    std::vector<double> mean;
+};
+
+double dot_of(const std::vector<double>& a, const std::vector<double>& b) {
+    double sum = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+    return sum;
+}
+
+double cosine_of(const std::vector<double>& a, const std::vector<double>& b) {
+    return dot_of(a, b) / std::sqrt(dot_of(a, a) * dot_of(b, b));
+}
+
+TEST_F(Verbs, GroupsAreTheirSumsOrMeans) {
+    const auto random_group = [&](bool unit) {
+        Group group;
+        double weight = 0;
+        for (std::size_t i = 0; i < 1 + random_() % 4; ++i) {
+            const std::size_t row = random_row();
+            const double coefficient =
+                static_cast<double>(1 + random_() % 8) / (random_() % 3 == 0 ? -4.0 : 4.0);
+            group.text += fmt::format(" {} {} * {}", coefficient < 0 ? '-' : '+',
+                                      std::abs(coefficient), quoted(row));
+            weight += std::abs(coefficient);
+            const double norm = unit ? std::sqrt(dot(row, row)) : 1;
+            for (std::size_t j = 0; j < kDim; ++j)
+                group.sum[j] += coefficient * double{model_.vector(row)[j]} / norm;
+        }
+        group.text += " )";
+        for (const double value : group.sum) group.mean.push_back(value / weight);
+        return group;
+    };
+    for (int round = 0; round < 100; ++round) {
+        const bool unit = round % 2 == 1;
+        const std::string norm = unit ? "norm=unit " : "";
+        const Group a = random_group(unit);
+        const Group b = random_group(unit);
+        const auto number = [&](const std::string& verb) {
+            const auto reply = connection_.ask(verb + " " + norm + a.text + " " + b.text);
+            return reply.lines.size() == 1 ? std::stod(reply.lines[0]) : std::nan("");
+        };
+        EXPECT_TRUE(std::abs(number("SIM") - cosine_of(a.sum, b.sum)) <= 2e-6) << a.text << b.text;
+        std::vector<double> difference;
+        for (std::size_t i = 0; i < kDim; ++i) difference.push_back(a.mean[i] - b.mean[i]);
+        const double distance = dot_of(difference, difference);
+        EXPECT_TRUE(std::abs(number("DIST") - distance) <= 2e-6 * (1 + distance)) << a.text;
+
+        const Group c = random_group(unit);
+        std::vector<double> whole(kDim, 0.0);
+        for (const Group* group : {&a, &b, &c}) {
+            const double length = std::sqrt(dot_of(group->sum, group->sum));
+            for (std::size_t i = 0; i < kDim; ++i) whole[i] += group->sum[i] / length;
+        }
+        const Group* odd = &a;
+        for (const Group* group : {&b, &c}) {
+            if (cosine_of(group->sum, whole) < cosine_of(odd->sum, whole)) odd = group;
+        }
+        const auto reply =
+            connection_.ask(fmt::format("ODD {} {} {} {}", norm, a.text, b.text, c.text));
+        EXPECT_EQ(reply.lines, (std::vector<std::string>{fmt::format(
+                                   "{}\t{}", odd->text,
+                                   reply.lines.at(0).substr(reply.lines.at(0).rfind('\t') + 1))}));
+        EXPECT_TRUE(std::abs(std::stod(reply.lines[0].substr(odd->text.size() + 1)) -
+                             cosine_of(odd->sum, whole)) <= 2e-6);
+    }
+}
+
+TEST_F(Verbs, AGroupsScoresAndPlacesAreThoseOfNear) {
+    for (int round = 0; round < 50; ++round) {
+        const std::string sum =
+            fmt::format("{} - 0.5 * {}", quoted(random_row()), quoted(random_row()));
+        const std::string norm = round % 2 == 0 ? "" : "norm=unit ";
+        const auto near = connection_.ask(fmt::format("NEAR k={} {}{}", kRows, norm, sum));
+        ASSERT_FALSE(near.lines.empty()) << near.status;
+        const std::size_t place = random_() % near.lines.size();
+        const std::size_t tab = near.lines[place].rfind('\t');
+        const std::string word = wire::quote_word(near.lines[place].substr(0, tab));
+        const std::string arguments = "( " + sum + " ) " + word;
+        EXPECT_EQ(connection_.ask("RANK " + norm + arguments).lines,
+                  (std::vector<std::string>{std::to_string(place + 1)}));
+        if (norm.empty()) {
+            EXPECT_EQ(connection_.ask("SIM " + arguments).lines,
+                      (std::vector<std::string>{near.lines[place].substr(tab + 1)}));
+        }
+        // A group among the neighbours has the place after all words that are at least as near.
+        const std::string other =
+            fmt::format("( {} + {} )", quoted(random_row()), quoted(random_row()));
+        const double score = std::stod(connection_.ask("SIM ( " + sum + " ) " + other).lines.at(0));
+        const auto place_of_other = connection_.ask("RANK ( " + sum + " ) " + other).lines.at(0);
+        const auto all = connection_.ask(fmt::format("NEAR k={} {}", kRows, sum));
+        const auto above = std::ranges::count_if(all.lines, [&](const std::string& line) {
+            return std::stod(line.substr(line.rfind('\t') + 1)) > score;
+        });
+        EXPECT_EQ(place_of_other, std::to_string(above + 1));
+    }
+}
+
+TEST_F(Verbs, AGroupOfOneWordIsThatWord) {
+    for (int round = 0; round < 50; ++round) {
+        const std::string a = quoted(random_row());
+        const std::string b = quoted(random_() % kRows);
+        for (const std::string verb : {"SIM ", "DIST ", "RANK ", "SIM norm=unit "}) {
+            const auto words = connection_.ask(verb + a + " " + b).lines;
+            ASSERT_EQ(words.size(), 1U);
+            EXPECT_EQ(connection_.ask(verb + "( " + a + " ) ( " + b + " )").lines, words);
+            EXPECT_EQ(connection_.ask(verb + a + " ( 1 * " + b + " )").lines, words);
+        }
+    }
+}
+
+TEST_F(Verbs, GroupsOfHundredsOfWordsAreAnsweredToo) {
+    std::string group = "(";
+    std::string words;
+    for (int i = 0; i < 300; ++i) group += " " + quoted(random_row());
+    group += " )";
+    for (int i = 0; i < 300; ++i) words += " " + quoted(random_row());
+    const auto near = connection_.ask("NEAR k=1 " + group);
+    ASSERT_EQ(near.lines.size(), 1U) << near.status;
+    const std::size_t tab = near.lines[0].rfind('\t');
+    const std::string arguments = group + " " + wire::quote_word(near.lines[0].substr(0, tab));
+    EXPECT_EQ(connection_.ask("RANK " + arguments).lines, (std::vector<std::string>{"1"}));
+    EXPECT_EQ(connection_.ask("SIM " + arguments).lines,
+              (std::vector<std::string>{near.lines[0].substr(tab + 1)}));
+    EXPECT_EQ(connection_.ask("ODD" + words + " ( w1 - w1 + w2 ) zero").lines.size(), 1U);
+}
+
+TEST_F(Verbs, GroupsThatCannotBeComparedAreNamed) {
+    const auto status = [&](const std::string& request) { return connection_.ask(request).status; };
+    for (const std::string verb : {"SIM", "RANK"}) {
+        EXPECT_EQ(status(verb + " ( w1 - w1 ) w2").rfind("ERR zero_vector \"( w1 - w1 )\"", 0), 0U)
+            << status(verb + " ( w1 - w1 ) w2");
+    }
+    EXPECT_EQ(connection_.ask("SIM w2 ( w1 - w1 )").lines, (std::vector<std::string>{"0.000000"}));
+    EXPECT_EQ(status("ODD ( w1 - w1 ) ( w2 - w2 ) zero").rfind("ERR zero_vector", 0), 0U);
+    EXPECT_EQ(status("SIM ( w1 + nowhere ) w2").rfind("ERR unknown_word \"nowhere\"", 0), 0U);
+    EXPECT_EQ(status("DIST ( 1e308 * w1 + 1e308 * w1 ) w2").rfind("ERR bad_request", 0), 0U);
+    EXPECT_EQ(connection_.ask("DIST ( 0 * w1 ) ( 0 * w2 )").lines,
+              (std::vector<std::string>{"0.000000"}));
+}
+
 TEST_F(Verbs, PrefixListsByRank) {
     std::vector<std::pair<std::uint32_t, std::string>> starting;
     for (std::size_t row = 0; row < kRows; ++row) {

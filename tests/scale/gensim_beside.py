@@ -11,6 +11,7 @@ the daemon there must serve it. N random cases (1,000) of each kind:
     odd       ODD w1 w2 …                  doesnt_match([w1, w2, …])
     rank      RANK a b                     rank(a, b)
     sim       SIM a b                      similarity(a, b)
+    sets      SIM ( a b … ) ( c d … )      n_similarity([a, b, …], [c, d, …])
 
 Words and order must be equal. gensim computes in float32, so words may change places if their
 float64 scores are closer than 1e-6. A rank may differ by the number of rows that close,
@@ -225,6 +226,15 @@ class Comparison:
             self.complain(f"sim {a} {b}", f"{own}, gensim {other:.9f}")
         return 0
 
+    def sets(self, chance):
+        a, b = self.words(chance, 1, 20), self.words(chance, 1, 20)
+        group = b"( %s ) ( %s )" % tuple(b" ".join(map(quoted, words)) for words in (a, b))
+        ((own,),) = self.daemon.ask(b"SIM " + group)
+        other = float(self.gensim.n_similarity(a, b))
+        if not abs(float(own) - other) <= TIE:
+            self.complain(f"sets {a} {b}", f"{own}, gensim {other:.9f}")
+        return 0
+
     def compare(self, kind, count):
         chance = random.Random(f"{self.seed} {kind}")
         before, excused, begun = self.failures, 0, time.monotonic()
@@ -240,7 +250,7 @@ class Comparison:
         )
 
 
-KINDS = ("near", "analogy", "odd", "rank", "sim")
+KINDS = ("near", "analogy", "odd", "rank", "sim", "sets")
 
 
 def main():

@@ -41,6 +41,14 @@ std::string error_of(std::string_view line) {
 
 using Terms = std::vector<expr::Term>;
 using Words = std::vector<std::string>;
+using Arguments = std::vector<std::pair<std::string, Terms>>;
+
+Arguments arguments_of(std::string_view line) {
+    Arguments arguments;
+    for (const Argument& argument : request_of(line).arguments)
+        arguments.emplace_back(argument.text, argument.terms);
+    return arguments;
+}
 
 TEST(Request, ALineWithoutAVerbIsNearsExpression) {
     const Request request = request_of("king - man + woman");
@@ -144,7 +152,7 @@ TEST(Request, RefusesWhatIsNoLine) {
 }
 
 TEST(Request, CountsTheWordsOfEachVerb) {
-    EXPECT_EQ(request_of("SIM king \"new york\"").words, (Words{"king", "new york"}));
+    EXPECT_EQ(arguments_of("SIM king \"new york\""), (Arguments{{"king", {}}, {"new york", {}}}));
     EXPECT_EQ(request_of("VEC king king \"new york\"").words, (Words{"king", "king", "new york"}));
     EXPECT_EQ(request_of("HAS a + \"\\x00\"").words, (Words{"a", "+", std::string(1, '\0')}));
     for (const char* line : {"SIM",         "SIM a",       "SIM a b c",       "SIM a \"\"",
@@ -165,6 +173,72 @@ TEST(Request, CountsTheWordsOfEachVerb) {
                          }())
                   .words.size(),
               10000U);
+}
+
+TEST(Group, IsAnExpressionInParentheses) {
+    const Terms sum = {{1, "a"}, {-2, "b"}};
+    for (const std::string verb : {"SIM", "DIST", "RANK"}) {
+        EXPECT_EQ(arguments_of(verb + " ( a - 2 * b ) c"),
+                  (Arguments{{"( a - 2 * b )", sum}, {"c", {}}}));
+        EXPECT_EQ(arguments_of(verb + " norm=unit c ( a - 2 * b )"),
+                  (Arguments{{"c", {}}, {"( a - 2 * b )", sum}}));
+    }
+    EXPECT_EQ(arguments_of("ODD ( a ) - ( b ( c - d ) ) )"),
+              (Arguments{{"( a )", {{1, "a"}}},
+                         {"-", {}},
+                         {"( b ( c - d ) )", {{1, "b"}, {1, "c"}, {-1, "d"}}},
+                         {")", {}}}));
+    EXPECT_EQ(request_of("ODD norm=unit a b c").options.norm, Norm::unit);
+    EXPECT_EQ(request_of("SIM a b").options.norm, Norm::raw);
+}
+
+TEST(Group, ComesBackAsItWasTyped) {
+    EXPECT_EQ(arguments_of("SIM ( a\t +  \"\\x62\"\t) \"(\""),
+              (Arguments{{"( a  +  \"\\x62\" )", {{1, "a"}, {1, "b"}}}, {"(", {}}}));
+}
+
+TEST(Group, NeedsBothParenthesesUnquotedAndSomethingBetween) {
+    EXPECT_EQ(arguments_of("SIM ( king"), (Arguments{{"(", {}}, {"king", {}}}));
+    EXPECT_EQ(arguments_of("SIM king )"), (Arguments{{"king", {}}, {")", {}}}));
+    EXPECT_EQ(arguments_of("SIM ( )"), (Arguments{{"(", {}}, {")", {}}}));
+    EXPECT_EQ(arguments_of("SIM ) ("), (Arguments{{")", {}}, {"(", {}}}));
+    EXPECT_EQ(arguments_of("ODD ( ( a ) b"),
+              (Arguments{{"(", {}}, {"( a )", {{1, "a"}}}, {"b", {}}}));
+    EXPECT_EQ(arguments_of("ODD \"(\" a )"), (Arguments{{"(", {}}, {"a", {}}, {")", {}}}));
+    EXPECT_EQ(arguments_of("ODD ( a \")\""), (Arguments{{"(", {}}, {"a", {}}, {")", {}}}));
+    EXPECT_EQ(arguments_of("ODD (the a b)"), (Arguments{{"(the", {}}, {"a", {}}, {"b)", {}}}));
+    // Other verbs have words alone.
+    EXPECT_EQ(request_of("VEC ( a )").words, (Words{"(", "a", ")"}));
+    EXPECT_EQ(request_of("ANALOGY ( a )").words, (Words{"(", "a", ")"}));
+}
+
+TEST(Group, IsOneOfTheArgumentsThatAreCounted) {
+    EXPECT_NE(error_of("SIM ( a b )").find("SIM takes 2 words or groups, not 1"),
+              std::string::npos);
+    EXPECT_NE(error_of("SIM ( a ) b ( c )").find("not 3"), std::string::npos);
+    EXPECT_NE(error_of("ODD ( a b ) c").find("ODD takes at least 3 words or groups, not 2"),
+              std::string::npos);
+}
+
+TEST(Group, FollowsTheRulesOfExpressions) {
+    EXPECT_NE(error_of("SIM ( a - ) b").find("a word must follow"), std::string::npos);
+    EXPECT_NE(error_of("SIM ( x * a ) b").find("\"x\" is not a number"), std::string::npos);
+    error_of("SIM ( a ( ) ) b");
+    error_of("SIM ( * ) b");
+    error_of("SIM ( a \"\" ) b");
+    const auto nested = [](int depth) {
+        std::string line = "SIM b";
+        for (int i = 0; i < depth; ++i) line += " (";
+        line += " a";
+        for (int i = 0; i < depth; ++i) line += " )";
+        return line;
+    };
+    EXPECT_EQ(request_of(nested(expr::kMaxNesting)).arguments.back().terms, (Terms{{1, "a"}}));
+    EXPECT_NE(error_of(nested(expr::kMaxNesting + 1)).find("nested"), std::string::npos);
+    // As many as a line has room for.
+    std::string open = "ODD";
+    while (open.size() + 2 <= kMaxLineBytes) open += " (";
+    EXPECT_EQ(request_of(open).arguments.size(), (kMaxLineBytes - 3) / 2);
 }
 
 TEST(Request, TakesTheOptionsOfEachVerb) {
