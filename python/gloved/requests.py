@@ -69,7 +69,7 @@ class Expression:
 
 Terms = Union[str, Expression, Iterable[Union[str, Tuple[str, float]]]]
 """A word; a list of words, and of pairs of a word and its weight, which are added; or an
-Expression."""
+Expression. Where words are compared, the last two are a group of words."""
 
 
 def _tokens(terms: Terms) -> List[str]:
@@ -105,6 +105,12 @@ def _quoted(words: Iterable[str]) -> List[str]:
     if not tokens:
         raise ValueError("the list of words is empty")
     return tokens
+
+
+def _argument(terms: Terms) -> List[str]:
+    """A word, or a group in parentheses."""
+    tokens = _tokens(terms)
+    return tokens if isinstance(terms, (str, Expression)) else ["(", *tokens, ")"]
 
 
 def _text_option(value: Optional[str]) -> Optional[str]:
@@ -267,43 +273,72 @@ def analogy(
 
 
 def rank(
-    a: str,
-    b: str,
+    a: Terms,
+    b: Terms,
     *,
     top: Optional[int] = None,
     prefix: Optional[str] = None,
+    norm: Optional[str] = None,
     engine: Optional[str] = None,
     model: Optional[str] = None,
 ) -> Request[int]:
-    """The position of b among the neighbours of a: 1 if it is the nearest."""
+    """The position of b among the neighbours of a: 1 if it is the nearest.
+
+    a and b may be groups of words. The words of a group a are left out; a group b comes after all
+    words that are at least as near. norm="unit" divides each vector by its length before adding.
+    """
     options = [
         ("top", top),
         ("prefix", _text_option(prefix)),
+        ("norm", norm),
         ("engine", engine),
         ("model", _text_option(model)),
     ]
     return Request(
-        line("RANK", options, _quoted((a, b))), lambda reply: int(reply["results"][0]["rank"])
+        line("RANK", options, [*_argument(a), *_argument(b)]),
+        lambda reply: int(reply["results"][0]["rank"]),
     )
 
 
-def sim(a: str, b: str, *, model: Optional[str] = None) -> Request[float]:
-    """The cosine of two words. ZeroVector: a's vector is zero; if only b's is, the result is 0."""
-    options = [("model", _text_option(model))]
-    return Request(line("SIM", options, _quoted((a, b))), _number("score"))
+def sim(
+    a: Terms, b: Terms, *, norm: Optional[str] = None, model: Optional[str] = None
+) -> Request[float]:
+    """The cosine of two words, or of the sums of groups of words.
+
+    norm="unit" divides each vector by its length before adding. ZeroVector: a's vector is zero; if
+    only b's is, the result is 0.
+    """
+    options = [("norm", norm), ("model", _text_option(model))]
+    return Request(line("SIM", options, [*_argument(a), *_argument(b)]), _number("score"))
 
 
-def dist(a: str, b: str, *, model: Optional[str] = None) -> Request[float]:
-    """The squared Euclidean distance of two words' vectors."""
-    options = [("model", _text_option(model))]
-    return Request(line("DIST", options, _quoted((a, b))), _number("distance"))
+def dist(
+    a: Terms, b: Terms, *, norm: Optional[str] = None, model: Optional[str] = None
+) -> Request[float]:
+    """The squared Euclidean distance of two words' vectors, or of the means of groups of words.
+
+    norm="unit" divides each vector by its length first.
+    """
+    options = [("norm", norm), ("model", _text_option(model))]
+    return Request(line("DIST", options, [*_argument(a), *_argument(b)]), _number("distance"))
 
 
-def odd(words: Iterable[str], *, model: Optional[str] = None) -> Request[Odd]:
-    """The word that does not match the others: the one with the smallest cosine to their sum."""
-    options = [("model", _text_option(model))]
+def odd(
+    words: Iterable[Terms], *, norm: Optional[str] = None, model: Optional[str] = None
+) -> Request[Odd]:
+    """The word that does not match the others: the one with the smallest cosine to their sum.
+
+    Groups of words may stand for words; the result names a group by its text in the request.
+    norm="unit" divides each vector of a group by its length before adding.
+    """
+    if isinstance(words, str):
+        raise TypeError("a list of words is wanted, not one str")
+    tokens = [token for each in words for token in _argument(each)]
+    if not tokens:
+        raise ValueError("the list of words is empty")
+    options = [("norm", norm), ("model", _text_option(model))]
     return Request(
-        line("ODD", options, _quoted(words)),
+        line("ODD", options, tokens),
         lambda reply: Odd(reply["results"][0]["word"], _float(reply["results"][0]["score"])),
     )
 

@@ -29,7 +29,7 @@ class Word(NamedTuple):
 
 
 class Odd(NamedTuple):
-    """The word that does not match the others, and its cosine to their sum."""
+    """The word or group that does not match the others, and its cosine to their sum."""
 
     word: str
     score: float

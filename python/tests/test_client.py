@@ -33,6 +33,33 @@ def connections(client: gloved.Client) -> int:
     return int(client.stats()["connections_total"])
 
 
+def test_groups_of_words(client: gloved.Client) -> None:
+    queen = client.near([("king", 1), ("man", -1), "woman"], k=1)[0]
+    royal = gloved.Expression("king - man + woman")
+    for group in (royal, ["king", ("man", -1), "woman"]):
+        assert client.sim(group, "queen") == queen.score
+        assert client.rank(group, "queen") == 1
+    pairs = ["king", "queen"], ["man", "woman"]
+    assert client.sim(*pairs) == pytest.approx(0.518263, abs=1e-6)
+    assert client.sim(*pairs, norm="unit") == pytest.approx(0.519559, abs=1e-6)
+    assert client.dist(*pairs) == pytest.approx(30.242535, abs=1e-5)
+    assert client.dist("king", ["king"], norm="unit") == 0
+    assert client.rank("snake", ["fish"]) == client.rank("snake", "fish", norm="unit") == 3
+    odd = client.odd([["breakfast", "lunch"], "dinner", ["piano", "guitar"]], norm="raw")
+    assert odd.word == '( "piano" + "guitar" )'
+    # Words that are parentheses are quoted.
+    with pytest.raises(gloved.UnknownWord):
+        client.sim("( king )", "queen")
+    assert client.sim("(", "(") == pytest.approx(1)
+    for asked in (lambda: client.sim([], "king"), lambda: client.odd([])):
+        with pytest.raises(ValueError):
+            asked()
+    with pytest.raises(TypeError):
+        client.odd("king")
+    with pytest.raises(gloved.BadRequest):
+        client.sim("king", "queen", norm="l2")
+
+
 def test_each_verb(client: gloved.Client) -> None:
     near = client.near("snake", k=3, fields=("rank", "row", "norm"))
     assert [each.word for each in near] == ["dragon", "cat", "fish"]
