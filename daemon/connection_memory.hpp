@@ -38,7 +38,7 @@ inline constexpr std::size_t kSliceBytes = std::size_t{16} * 1024;
 inline constexpr std::size_t kRequestBytes = 1024;
 /// Memory of a reply to STATS while it is made, at most.
 inline constexpr std::size_t kStatisticsBytes = std::size_t{32} * 1024;
-/// Limit on parsed_bytes. A parsed request may take forty times the memory of its line; above this
+/// Limit on parsed_bytes. A parsed request may take sixty times the memory of its line; above this
 /// limit, only the line is kept, and parsed again when an engine's thread takes the request.
 inline constexpr std::size_t kMaxParsedBytes = std::size_t{16} * 1024;
 

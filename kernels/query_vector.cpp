@@ -26,6 +26,7 @@ Status check_finite(const std::vector<float>& values) {
 Result<std::vector<float>> divided_sum(const format::Model& model,
                                        std::span<const WeightedRow> terms, bool unit,
                                        double divisor) {
+    for (const WeightedRow& term : terms) prefetch(model.vector(term.row));
     std::vector<double> sum(model.dim(), 0.0);
     for (const WeightedRow& term : terms) {
         const auto row = model.vector(term.row);
@@ -59,7 +60,6 @@ Result<std::vector<float>> weighted_mean(const format::Model& model,
 
 Result<QueryVector> make_query_vector(const format::Model& model,
                                       std::span<const WeightedRow> terms, bool unit) {
-    for (const WeightedRow& term : terms) prefetch(model.vector(term.row));
     if (terms.size() == 1 && terms[0].coefficient == 1.0 && !unit) {
         const auto row = model.vector(terms[0].row);
         std::vector<float> values(row.size());

@@ -116,14 +116,9 @@ Result<double> parse_number(std::string_view text) {
 Result<float> parse_float32(std::string_view text) { return read_decimal<float>(text, "float32"); }
 
 Result<std::vector<Term>> parse_expression(Tokenizer& tokens) {
-    std::vector<Token> list;
-    while (true) {
-        auto token = tokens.next();
-        if (!token) return token.error();
-        if (!token->has_value()) break;
-        list.push_back(**std::move(token));
-    }
-    return parse_expression(std::move(list));
+    auto list = tokens.take_all();
+    if (!list) return list.error();
+    return parse_expression(*std::move(list));
 }
 
 Result<std::vector<Term>> parse_expression(std::vector<Token> tokens) {

@@ -93,6 +93,16 @@ Result<std::optional<Token>> Tokenizer::next() {
     return std::optional<Token>(Token{*std::move(text), true, typed()});
 }
 
+Result<std::vector<Token>> Tokenizer::take_all() {
+    std::vector<Token> tokens;
+    while (true) {
+        auto token = next();
+        if (!token) return token.error();
+        if (!token->has_value()) return tokens;
+        tokens.push_back(**std::move(token));
+    }
+}
+
 void Tokenizer::take_numbers(std::vector<float>& values) {
     const char* const end = rest_.data() + rest_.size();
     const char* token = rest_.data();

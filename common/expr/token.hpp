@@ -35,6 +35,8 @@ class Tokenizer {
 
     /// Takes the next token; nullopt at the end.
     Result<std::optional<Token>> next();
+    /// Takes all tokens that are left.
+    Result<std::vector<Token>> take_all();
     /// Takes the next token if it looks like an option, [a-z]+=… or base64=…; otherwise returns
     /// nullopt and leaves the token for `next`.
     Result<std::optional<Option>> next_option();

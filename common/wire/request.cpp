@@ -265,24 +265,20 @@ std::string typed_text(const expr::Token& first, const expr::Token& last) {
 
 /// The words and groups of a verb that takes groups.
 Status parse_arguments(Tokenizer& tokens, const VerbEntry& entry, Request& request) {
-    std::vector<expr::Token> list;
-    while (true) {
-        auto token = tokens.next();
-        if (!token) return token.error();
-        if (!token->has_value()) break;
-        if ((*token)->text.empty()) return bad_request("an empty word");
-        list.push_back(**std::move(token));
-    }
-    const std::vector<std::size_t> closing = find_groups(list);
-    for (std::size_t at = 0; at < list.size(); ++at) {
+    auto list = tokens.take_all();
+    if (!list) return list.error();
+    const std::vector<std::size_t> closing = find_groups(*list);
+    for (std::size_t at = 0; at < list->size(); ++at) {
         const std::size_t last = closing[at];
+        expr::Token& first = (*list)[at];
         if (last == 0) {
-            request.arguments.push_back({std::move(list[at].text), {}});
+            if (first.text.empty()) return bad_request("an empty word");
+            request.arguments.push_back({std::move(first.text), {}});
             continue;
         }
-        std::string typed = typed_text(list[at], list[last]);
-        const auto begin = list.begin() + static_cast<std::ptrdiff_t>(at);
-        const auto end = list.begin() + static_cast<std::ptrdiff_t>(last) + 1;
+        std::string typed = typed_text(first, (*list)[last]);
+        const auto begin = list->begin() + static_cast<std::ptrdiff_t>(at);
+        const auto end = list->begin() + static_cast<std::ptrdiff_t>(last) + 1;
         auto terms = expr::parse_expression(
             std::vector(std::make_move_iterator(begin), std::make_move_iterator(end)));
         if (!terms) return terms.error();
