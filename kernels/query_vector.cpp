@@ -17,15 +17,14 @@ Error not_finite() {
             "the query vector is not finite: its coefficients are too large"};
 }
 
-Status check_finite(const std::vector<float>& values) {
-    if (std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) return {};
+Result<std::vector<float>> check_finite(std::vector<float> values) {
+    if (std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
+        return values;
     return not_finite();
 }
 
-/// Σ coefficient × vector / divisor, rounded once to float32.
-Result<std::vector<float>> divided_sum(const format::Model& model,
-                                       std::span<const WeightedRow> terms, bool unit,
-                                       double divisor) {
+std::vector<double> sum_of(const format::Model& model, std::span<const WeightedRow> terms,
+                           bool unit) {
     for (const WeightedRow& term : terms) prefetch(model.vector(term.row));
     std::vector<double> sum(model.dim(), 0.0);
     for (const WeightedRow& term : terms) {
@@ -35,11 +34,14 @@ Result<std::vector<float>> divided_sum(const format::Model& model,
         for (std::size_t i = 0; i < sum.size(); ++i)
             sum[i] += term.coefficient * (static_cast<double>(row[i]) / norm);
     }
+    return sum;
+}
+
+/// A double beyond float32's range becomes infinity, which check_finite refuses.
+std::vector<float> rounded(const std::vector<double>& sum) {
     std::vector<float> values(sum.size());
-    // A double beyond float32's range becomes infinity here and is rejected below.
     std::ranges::transform(sum, values.begin(),
-                           [&](double value) { return static_cast<float>(value / divisor); });
-    if (Status finite = check_finite(values); !finite) return finite.error();
+                           [](double value) { return static_cast<float>(value); });
     return values;
 }
 
@@ -47,7 +49,7 @@ Result<std::vector<float>> divided_sum(const format::Model& model,
 
 Result<std::vector<float>> weighted_sum(const format::Model& model,
                                         std::span<const WeightedRow> terms, bool unit) {
-    return divided_sum(model, terms, unit, 1.0);
+    return check_finite(rounded(sum_of(model, terms, unit)));
 }
 
 Result<std::vector<float>> weighted_mean(const format::Model& model,
@@ -55,7 +57,11 @@ Result<std::vector<float>> weighted_mean(const format::Model& model,
     double weight = 0.0;
     for (const WeightedRow& term : terms) weight += std::abs(term.coefficient);
     if (!std::isfinite(weight)) return not_finite();
-    return divided_sum(model, terms, unit, weight == 0.0 ? 1.0 : weight);
+    std::vector<double> mean = sum_of(model, terms, unit);
+    if (weight != 0.0) {
+        for (double& value : mean) value /= weight;
+    }
+    return check_finite(rounded(mean));
 }
 
 Result<QueryVector> make_query_vector(const format::Model& model,
@@ -69,16 +75,15 @@ Result<QueryVector> make_query_vector(const format::Model& model,
         if (vector) vector->row = terms[0].row;
         return vector;
     }
-    auto values = weighted_sum(model, terms, unit);
-    if (!values) return values.error();
-    return make_query_vector(*std::move(values));
+    return make_query_vector(rounded(sum_of(model, terms, unit)));
 }
 
 Result<QueryVector> make_query_vector(std::vector<float> values) {
-    if (Status finite = check_finite(values); !finite) return finite.error();
+    auto finite = check_finite(std::move(values));
+    if (!finite) return finite.error();
     QueryVector vector;
-    vector.norm = canonical_norm(values.data(), values.size());
-    vector.values = std::move(values);
+    vector.values = *std::move(finite);
+    vector.norm = canonical_norm(vector.values.data(), vector.values.size());
     if (vector.norm == 0.0) {
         return Error{ErrorCode::zero_vector,
                      "the query vector is zero: it has no direction to compare with"};

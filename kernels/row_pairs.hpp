@@ -1,4 +1,5 @@
-// The cosine and the distance of two rows of a model, canonical to the last bit.
+// The cosine and the distance of two rows of a model, and the hit before which a query counts,
+// canonical to the last bit.
 #pragma once
 
 #include <limits>
