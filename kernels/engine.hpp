@@ -17,6 +17,7 @@
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 #include "common/result.hpp"
+#include "kernels/row_lists.hpp"
 
 namespace gloved::kernels {
 
@@ -91,6 +92,13 @@ struct Filter {
     std::uint32_t rank_below = std::numeric_limits<std::uint32_t>::max();  ///< rank < rank_below
     std::optional<RowRange> rows;                                          ///< first <= row < last
     double min_score = -std::numeric_limits<double>::infinity();           ///< score >= min_score
+    ListMask within = 0;   ///< lists that all have the row, of the engine's (EngineOptions::lists)
+    ListMask without = 0;  ///< lists of which none has the row
+
+    /// Whether a row that is in the lists `of_row` is eligible as far as lists go.
+    bool takes_lists(ListMask of_row) const {
+        return (of_row & within) == within && (of_row & without) == 0;
+    }
 };
 
 /// What an engine is asked.

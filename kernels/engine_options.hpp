@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "common/device_choice.hpp"
+#include "kernels/row_lists.hpp"
 
 namespace gloved::kernels {
 
@@ -34,6 +36,8 @@ struct EngineOptions {
     /// cpu: hold a 7-bit plane besides, for batches of many queries, where the processor has fast
     /// products of bytes. It takes a quarter of the vectors' memory, and is made at the start.
     bool fine_plane = false;
+    /// The lists that queries may name; never null.
+    std::shared_ptr<const RowLists> lists = std::make_shared<const RowLists>();
     /// cpu: name of the instruction set (see simd_names); empty: the processor's best.
     std::string simd = {};
     /// cuda: the devices. One that is named twice holds two shards.

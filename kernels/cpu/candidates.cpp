@@ -22,15 +22,15 @@ void CandidateList::prune(std::vector<Candidate>& candidates, std::size_t k, Thr
                   [min_upper](const Candidate& candidate) { return candidate.upper < min_upper; });
 }
 
-std::vector<Hit> best_hits(std::span<const Candidate> candidates, const Query& query,
+std::vector<Hit> best_hits(std::span<const Candidate> candidates, std::size_t k, double min_score,
                            ThreadPool& pool, const std::function<double(Row)>& canonical) {
     std::vector<Hit> hits(candidates.size());
     pool.for_ranges(hits.size(), kRescoreGrain, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i)
             hits[i] = {candidates[i].row, canonical(candidates[i].row)};
     });
-    std::erase_if(hits, [&](const Hit& hit) { return !(hit.score >= query.filter.min_score); });
-    const std::size_t wanted = std::min(query.k, hits.size());
+    std::erase_if(hits, [&](const Hit& hit) { return !(hit.score >= min_score); });
+    const std::size_t wanted = std::min(k, hits.size());
     std::partial_sort(hits.begin(), hits.begin() + static_cast<std::ptrdiff_t>(wanted), hits.end(),
                       comes_before);
     hits.resize(wanted);

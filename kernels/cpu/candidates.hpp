@@ -81,8 +81,8 @@ class CandidateList {
 };
 
 /// Computes the canonical score of every candidate, `canonical(row)`, on the threads of `pool`, and
-/// returns the query's k best, best first, without scores below its min_score.
-std::vector<Hit> best_hits(std::span<const Candidate> candidates, const Query& query,
+/// returns the k best, best first, without scores below `min_score`.
+std::vector<Hit> best_hits(std::span<const Candidate> candidates, std::size_t k, double min_score,
                            ThreadPool& pool, const std::function<double(Row)>& canonical);
 
 }  // namespace gloved::kernels::cpu

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,6 +30,7 @@
 #include "kernels/cpu/scan.hpp"
 #include "kernels/planes/fine_plane.hpp"
 #include "kernels/planes/plane.hpp"
+#include "kernels/row_lists.hpp"
 #include "kernels/row_pairs.hpp"
 #include "kernels/thread_pool.hpp"
 
@@ -63,6 +65,10 @@ constexpr std::size_t kMaxShare = 256;
 /// (docs/performance-history.md).
 constexpr std::size_t kMaxPlaneK = 2048;
 
+/// A list with no more than one row in so many of the model is short enough to score each of its
+/// rows: a pass reads all rows, but in order, and an eighth of the bytes of most.
+constexpr std::size_t kListedShare = 64;
+
 /// An interval that contains a canonical value.
 struct Bounds {
     double lower = 0;
@@ -91,8 +97,8 @@ struct BatchQuery {
     Hit target;  // CountBefore: the hit to compare with
     Threshold threshold;
 
-    explicit BatchQuery(const Query& of)
-        : query(&of), eligible(of), threshold(of.filter.min_score) {}
+    BatchQuery(const Query& of, const format::Model& model, const RowLists& lists)
+        : query(&of), eligible(of, model, lists), threshold(of.filter.min_score) {}
     bool is_cosine() const { return std::holds_alternative<Cosine>(query->kind); }
 };
 
@@ -114,6 +120,7 @@ class CpuEngine final : public Engine {
   public:
     CpuEngine(const format::Model& model, const ScanKernels& kernels, const EngineOptions& options)
         : model_(model),
+          lists_(options.lists),
           kernels_(kernels),
           plane_kernel_(plane_kernel_for(kernels.name)),
           pool_(options.threads, kPatience),
@@ -126,12 +133,12 @@ class CpuEngine final : public Engine {
         for (unsigned thread = 0; thread < pool_.size(); ++thread) alone_.emplace_back(1U);
         const auto begin = std::chrono::steady_clock::now();
         plane_.emplace(model, pool_);
-        plane_pass_.emplace(model, kernels, view(*plane_, plane_kernel_.loop));
+        plane_pass_.emplace(model, *lists_, kernels, view(*plane_, plane_kernel_.loop));
         log_plane(options, "4-bit", plane_->bytes().size(), plane_->stored(), ms_since(begin));
         if (!options.fine_plane || plane_kernel_.fine_loop.width == 0) return;
         const auto fine_begin = std::chrono::steady_clock::now();
         fine_plane_.emplace(model, pool_);
-        fine_pass_.emplace(model, kernels,
+        fine_pass_.emplace(model, *lists_, kernels,
                            view(*fine_plane_, plane_->uncovered(), plane_kernel_.fine_loop));
         log_plane(options, "7-bit", fine_plane_->bytes().size(), false, ms_since(fine_begin));
     }
@@ -150,6 +157,8 @@ class CpuEngine final : public Engine {
     struct Pass;
     struct Worker;
 
+    std::optional<std::span<const Row>> listed_rows(const Query& query) const;
+    Answer score_listed(const Query& query, std::span<const Row> rows);
     void run_plane(std::span<const Query> queries, std::span<const std::size_t> which,
                    RowRange range, std::vector<Answer>& answers);
     void run_pass(std::span<const Query> queries, std::span<const std::size_t> which,
@@ -172,6 +181,7 @@ class CpuEngine final : public Engine {
     Answer finish(Pass& pass, std::size_t q, std::vector<Worker>& workers);
 
     const format::Model& model_;
+    const std::shared_ptr<const RowLists> lists_;
     const ScanKernels& kernels_;
     const PlaneKernel& plane_kernel_;
     ThreadPool pool_;
@@ -235,6 +245,10 @@ Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries) {
         batch.vectors = 0;
     };
     for (std::size_t i = 0; i < queries.size(); ++i) {
+        if (const auto rows = listed_rows(queries[i])) {
+            answers[i] = score_listed(queries[i], *rows);
+            continue;
+        }
         const bool by_plane = plane_ && suits_plane(queries[i]);
         if (const auto& rows = queries[i].filter.rows) {
             // Usually few rows: a pass over these alone.
@@ -249,6 +263,47 @@ Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries) {
     flush(plane);
     flush(vectors);
     return answers;
+}
+
+/// The rows of the shortest list that all eligible rows are in, within the query's range, if there
+/// is one that is short enough.
+std::optional<std::span<const Row>> CpuEngine::listed_rows(const Query& query) const {
+    if (query.filter.within == 0) return std::nullopt;
+    const std::size_t list = lists_->shortest(query.filter.within);
+    const std::size_t most = std::min(kMaxShortList, model_.rows() / kListedShare + 1);
+    if (lists_->count(list) > most) return std::nullopt;
+    const std::span<const Row> rows = lists_->short_list(list);
+    const RowRange range = query.filter.rows.value_or(RowRange{0, model_.rows()});
+    const auto first = std::ranges::lower_bound(rows, range.first);
+    return std::span(first, std::lower_bound(first, rows.end(), range.last));
+}
+
+/// Answers a query, of any kind, by the canonical scores of the eligible ones of `rows`.
+Answer CpuEngine::score_listed(const Query& query, std::span<const Row> rows) {
+    constexpr double kAny = std::numeric_limits<double>::infinity();
+    const Eligible eligible(query, model_, *lists_);
+    std::vector<Candidate> candidates;
+    for (const Row row : rows) {
+        if (eligible(row)) candidates.push_back({row, -kAny, kAny});
+    }
+    const auto* count = std::get_if<CountBefore>(&query.kind);
+    Answer answer;
+    answer.hits =
+        best_hits(candidates, count == nullptr ? query.k : candidates.size(),
+                  query.filter.min_score, pool_, [&](Row row) { return canonical(query, row); });
+    if (count != nullptr) {
+        const Hit target = counted_hit(model_, *count);
+        answer.count =
+            static_cast<std::uint64_t>(std::ranges::count_if(answer.hits, [&](const Hit& hit) {
+                return hit.row != target.row && comes_before(hit, target);
+            }));
+        answer.hits.clear();
+    }
+    Certificate& certificate = answer.certificate;
+    certificate.pass = kernels::Pass::float64;
+    certificate.scanned = certificate.survivors = certificate.rescored = candidates.size();
+    certificate.read_bytes = candidates.size() * model_.dim() * sizeof(float);
+    return answer;
 }
 
 void CpuEngine::run_plane(std::span<const Query> queries, std::span<const std::size_t> which,
@@ -276,7 +331,7 @@ void CpuEngine::run_pass(std::span<const Query> queries, std::span<const std::si
     Pass pass;
     for (const std::size_t i : which) {
         assert(queries[i].k > 0);
-        pass.queries.emplace_back(queries[i]);
+        pass.queries.emplace_back(queries[i], model_, *lists_);
     }
     prepare_vectors(pass);
     std::vector<Worker> workers;
@@ -466,7 +521,7 @@ void CpuEngine::offer(Pass& pass, Worker& worker, std::size_t q, std::size_t row
     BatchQuery& batch_query = pass.queries[q];
     if (!(bounds.upper >= batch_query.threshold.get())) return;
     const Row at = static_cast<Row>(row);
-    if (!batch_query.eligible(at, model_.ranks())) return;
+    if (!batch_query.eligible(at)) return;
     if (!std::holds_alternative<CountBefore>(batch_query.query->kind)) {
         worker.lists[q].offer({at, bounds.lower, bounds.upper}, batch_query.threshold);
         return;
@@ -510,8 +565,8 @@ Answer CpuEngine::finish(Pass& pass, std::size_t q, std::vector<Worker>& workers
     if (std::holds_alternative<CountBefore>(query.kind)) return answer;
 
     CandidateList::prune(candidates, query.k, batch_query.threshold);
-    answer.hits =
-        best_hits(candidates, query, pool_, [&](Row row) { return canonical(query, row); });
+    answer.hits = best_hits(candidates, query.k, query.filter.min_score, pool_,
+                            [&](Row row) { return canonical(query, row); });
     answer.certificate.rescored += candidates.size();
     answer.certificate.rejected_below = batch_query.threshold.get();
     return answer;

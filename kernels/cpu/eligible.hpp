@@ -7,29 +7,34 @@
 #include <span>
 #include <vector>
 
+#include "common/format/model.hpp"
 #include "kernels/engine.hpp"
+#include "kernels/row_lists.hpp"
 
 namespace gloved::kernels::cpu {
 
-/// Tests a row against the query's limit on ranks and its excluded rows. The other conditions are
-/// applied elsewhere: a pass reads only the query's row range, and its threshold starts at
-/// min_score.
+/// Tests a row against the query's limit on ranks, its lists and its excluded rows. The other
+/// conditions are applied elsewhere: a pass reads only the query's row range, and its threshold
+/// starts at min_score.
 class Eligible {
   public:
-    explicit Eligible(const Query& query)
-        : rank_below_(query.filter.rank_below), excluded_(query.excluded) {
+    /// `query`, `model` and `lists` must outlive it.
+    Eligible(const Query& query, const format::Model& model, const RowLists& lists)
+        : filter_(query.filter), excluded_(query.excluded) {
+        if (filter_.rank_below != std::numeric_limits<std::uint32_t>::max()) ranks_ = model.ranks();
+        if ((filter_.within | filter_.without) != 0) memberships_ = lists.memberships();
         std::ranges::sort(excluded_);
     }
-    /// Whether `row` is eligible. `ranks` are those of all rows; read only if the query limits
-    /// ranks.
-    bool operator()(Row row, std::span<const std::uint32_t> ranks) const {
-        if (rank_below_ != std::numeric_limits<std::uint32_t>::max() && ranks[row] >= rank_below_)
-            return false;
+    bool operator()(Row row) const {
+        if (!ranks_.empty() && ranks_[row] >= filter_.rank_below) return false;
+        if (!memberships_.empty() && !filter_.takes_lists(memberships_[row])) return false;
         return !std::ranges::binary_search(excluded_, row);
     }
 
   private:
-    std::uint32_t rank_below_;
+    const Filter& filter_;
+    std::span<const std::uint32_t> ranks_;   // empty if the query does not limit ranks
+    std::span<const ListMask> memberships_;  // empty if it names no list
     std::vector<Row> excluded_;
 };
 

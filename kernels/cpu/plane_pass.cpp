@@ -80,19 +80,20 @@ class LargestLowerBounds {
 /// A query of the batch, with its digits and threshold. Shared by all threads.
 class PlanePass::BatchQuery {
   public:
-    BatchQuery(const Query& query, std::size_t dim, const PlaneView& plane)
+    BatchQuery(const Query& query, const format::Model& model, const RowLists& lists,
+               const PlaneView& plane)
         : query_(query),
-          eligible(query),
+          eligible(query, model, lists),
           digits(planes::make_plane_query(vector())),
           threshold(query.filter.min_score),
           lower_bounds(query.k),
           sum_lower_bounds(query.k),
           scaled_(vector().values),
           facts_(plane.whole_digits ? digits.facts : digits.high_facts),
-          dim_(dim),
+          dim_(model.dim()),
           top_level_(plane.top_level),
           // q·c = scale · (2 Σ aQ − top level · ΣQ)
-          scale_in_units_(facts_.scale / planes::unit_of(dim, top_level_)) {
+          scale_in_units_(facts_.scale / planes::unit_of(dim_, top_level_)) {
         const int exponent = scale_exponent(vector().norm);
         for (float& value : scaled_) value = std::ldexp(value, exponent);
         scaled_norm_ = canonical_norm(scaled_.data(), scaled_.size());
@@ -188,8 +189,10 @@ PlaneView view(const planes::FinePlane& plane, std::span<const Row> uncovered,
             .uncovered = uncovered};
 }
 
-PlanePass::PlanePass(const format::Model& model, const ScanKernels& kernels, const PlaneView& plane)
+PlanePass::PlanePass(const format::Model& model, const RowLists& lists, const ScanKernels& kernels,
+                     const PlaneView& plane)
     : model_(model),
+      lists_(lists),
       kernels_(kernels),
       plane_(plane),
       bound_(score_error_bound(model.dim())),
@@ -199,7 +202,7 @@ PlanePass::PlanePass(const format::Model& model, const ScanKernels& kernels, con
 void PlanePass::run(std::span<const Query* const> queries, RowRange range,
                     std::span<Answer* const> answers, ThreadPool& pool) const {
     BatchQueries batch_queries;
-    for (const Query* query : queries) batch_queries.emplace_back(*query, model_.dim(), plane_);
+    for (const Query* query : queries) batch_queries.emplace_back(*query, model_, lists_, plane_);
     const std::size_t width = plane_.loop.width;
     std::vector<QueryBlock> blocks;
     std::vector<const planes::PlaneQuery*> block_queries;
@@ -254,7 +257,8 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
         }
         CandidateList::prune(candidates, batch_query.query().k, batch_query.threshold);
         answer.certificate.rescored = candidates.size();
-        answer.hits = best_hits(candidates, batch_query.query(), pool,
+        const Query& query = batch_query.query();
+        answer.hits = best_hits(candidates, query.k, query.filter.min_score, pool,
                                 [&](Row row) { return canonical(batch_query.vector(), row); });
         answer.certificate.scanned = range.size();
         answer.certificate.read_bytes = groups * plane_.group_bytes +
@@ -321,7 +325,7 @@ void PlanePass::read_near(BatchQuery& batch_query, Worker& worker) const {
 void PlanePass::read_or_defer(BatchQuery& batch_query, Worker& worker, std::size_t q,
                               const PassedRow& row) const {
     // Checked first, so that no vector of an ineligible row is read.
-    if (!batch_query.eligible(row.row, model_.ranks())) return;
+    if (!batch_query.eligible(row.row)) return;
     if (plane_.whole_digits) {
         const double threshold = batch_query.threshold.get();
         if (threshold > kNoThreshold && batch_query.estimate(row) >= threshold) {
@@ -408,7 +412,7 @@ void PlanePass::score_uncovered(BatchQueries& batch_queries, Worker& worker, Row
     for (auto row = std::lower_bound(uncovered.begin(), uncovered.end(), range.first);
          row != uncovered.end() && *row < range.last; ++row) {
         for (std::size_t q = 0; q < batch_queries.size(); ++q) {
-            if (!batch_queries[q].eligible(*row, model_.ranks())) continue;
+            if (!batch_queries[q].eligible(*row)) continue;
             const double score = canonical(batch_queries[q].vector(), *row);
             ++worker.progress[q].survivors;
             offer(batch_queries[q], worker.progress[q], {*row, score, score});

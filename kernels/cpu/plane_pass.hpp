@@ -47,9 +47,10 @@ PlaneView view(const planes::FinePlane& plane, std::span<const Row> uncovered,
 /// that raises it: it is prefetched, and read after the next tile. This order affects speed alone.
 class PlanePass {
   public:
-    /// `kernels` are the loops for reading vectors. Model, kernels and plane must outlive the
-    /// PlanePass.
-    PlanePass(const format::Model& model, const ScanKernels& kernels, const PlaneView& plane);
+    /// `kernels` are the loops for reading vectors. Model, lists, kernels and plane must outlive
+    /// the PlanePass.
+    PlanePass(const format::Model& model, const RowLists& lists, const ScanKernels& kernels,
+              const PlaneView& plane);
 
     /// Answers queries[i] over the rows of `range` and stores the answer in answers[i], on the
     /// threads of `pool`. Each query is a Cosine; its own filter.rows is ignored. Throws
@@ -80,6 +81,7 @@ class PlanePass {
     double canonical(const QueryVector& vector, std::size_t row) const;
 
     const format::Model& model_;
+    const RowLists& lists_;
     const ScanKernels& kernels_;
     const PlaneView plane_;
     const double bound_;

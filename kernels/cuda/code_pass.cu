@@ -407,7 +407,7 @@ std::size_t code_lists(const DeviceShape& shape) {
 cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& queries,
                              const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
     const CodeGrid grid(queries.count, model.code_tiles.width, shape);
-    const bool filtered = queries.any_rank || !queries.all_rows;
+    const bool filtered = queries.any_filter || !queries.all_rows;
     const auto multiply = [&](const CodePart& part, bool is_sample) {
         const auto by = shape.wgmma ? multiply_by_wgmma : multiply_by_mma;
         return by(model, queries, {part, grid, is_sample, filtered}, work.code, shape, stream);

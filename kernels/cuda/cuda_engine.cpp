@@ -92,8 +92,11 @@ class CudaEngine final : public Engine {
     void during_next_run(const std::function<void()>& work) override { meanwhile_ = work; }
 
   private:
-    CudaEngine(const format::Model& model, EnginePlan plan)
-        : model_(model), plan_(std::move(plan)), threads_(device_threads(), kThreadPatience) {}
+    CudaEngine(const format::Model& model, std::shared_ptr<const RowLists> lists, EnginePlan plan)
+        : model_(model),
+          lists_(std::move(lists)),
+          plan_(std::move(plan)),
+          threads_(device_threads(), kThreadPatience) {}
 
     unsigned device_threads() const { return static_cast<unsigned>(plan_.parts.size()); }
     /// Calls work(i) for each device on its own thread. Returns the error that came first: others
@@ -105,6 +108,7 @@ class CudaEngine final : public Engine {
     Status create_devices(const EngineOptions& options);
     Status upload(const EngineOptions& options);
     Status fill(const planes::Plane* plane, bool pin);
+    Status fill_lists();
     /// Sets what description() and facts() return, and logs how long loading took.
     void describe(const EngineOptions& options);
 
@@ -141,6 +145,7 @@ class CudaEngine final : public Engine {
     };
 
     const format::Model& model_;
+    const std::shared_ptr<const RowLists> lists_;
     EnginePlan plan_;
     LoadTimes load_;
     Registration registration_;  // of the vectors, where devices read them in place
@@ -248,7 +253,9 @@ RowRange CudaEngine::rows_of(const Query& query, std::size_t device) const {
 }
 
 bool CudaEngine::prefers_rows(const Query& query, std::size_t queries) const {
-    const std::size_t rows = std::min<std::size_t>(range_of(query).size(), query.filter.rank_below);
+    const Filter& filter = query.filter;
+    std::size_t rows = std::min<std::size_t>(range_of(query).size(), filter.rank_below);
+    if (filter.within != 0) rows = std::min(rows, lists_->count(lists_->shortest(filter.within)));
     return devices_.size() > 1 && rows > kMaxFewRows && (queries == 1 || scores_every_row(query));
 }
 
@@ -265,7 +272,7 @@ Status CudaEngine::on_all(const std::function<Status(std::size_t)>& work) {
 
 Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
                                                    const EngineOptions& options, EnginePlan plan) {
-    std::unique_ptr<CudaEngine> engine(new CudaEngine(model, std::move(plan)));
+    std::unique_ptr<CudaEngine> engine(new CudaEngine(model, options.lists, std::move(plan)));
     if (Status done = engine->lock_vectors(); !done) return done.error();
     std::optional<planes::Plane> plane;
     if (engine->plan_.residency.plane) {
@@ -278,6 +285,7 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
     if (Status done = engine->upload(options); !done) return done.error();
     const bool pin = options.pin && engine->holds_vectors();
     if (Status done = engine->fill(plane ? &*plane : nullptr, pin); !done) return done.error();
+    if (Status done = engine->fill_lists(); !done) return done.error();
     engine->describe(options);
     return std::unique_ptr<Engine>(std::move(engine));
 }
@@ -359,6 +367,10 @@ Status CudaEngine::fill(const planes::Plane* plane, bool pin) {
     }
     load_.prepare_ms = ms_since(begun);
     return done;
+}
+
+Status CudaEngine::fill_lists() {
+    return on_all([&](std::size_t i) { return devices_[i]->shard().fill_lists(*lists_); });
 }
 
 void CudaEngine::describe(const EngineOptions& options) {

@@ -77,9 +77,6 @@ struct DeviceEngine::Task {
     PassQuery pass_query(double error) const {
         return {&cosine()->vector, query, rows, excluded, k, error};
     }
-    std::size_t rows_left() const {
-        return std::min<std::size_t>(rows.size(), query->filter.rank_below);
-    }
 };
 
 Result<std::unique_ptr<DeviceEngine>> DeviceEngine::create(const format::Model& model,
@@ -150,7 +147,13 @@ bool DeviceEngine::few_rows_serve(const Task& task) const {
     constexpr std::size_t kFew = 8;  // of the device's rows, one in so many at most
     return shard_->serves_few_rows() && task.k <= kMaxBatchHits &&
            task.k_plus_excluded() <= kMaxBatchKPlusExcluded &&
-           task.rows_left() <= std::min<std::size_t>(kMaxFewRows, shard_->rows().size() / kFew);
+           rows_left(task) <= std::min<std::size_t>(kMaxFewRows, shard_->rows().size() / kFew);
+}
+
+std::size_t DeviceEngine::rows_left(const Task& task) const {
+    const Filter& filter = task.query->filter;
+    const std::size_t rows = std::min<std::size_t>(task.rows.size(), filter.rank_below);
+    return std::min(rows, shard_->listed(filter.within).value_or(rows));
 }
 
 bool DeviceEngine::needs_all_scores(const Task& task) {

@@ -98,6 +98,8 @@ class DeviceEngine {
     bool batch_serves(const Task& task, std::size_t queries) const;
     /// Whether the filter leaves so few rows that all of them are scored.
     bool few_rows_serve(const Task& task) const;
+    /// The number of rows that the filter leaves, at most.
+    std::size_t rows_left(const Task& task) const;
     /// Whether no pass that rules rows out can answer the task.
     static bool needs_all_scores(const Task& task);
     /// How a pass for the task alone estimates scores; nothing if there is no such pass.

@@ -173,12 +173,15 @@ __device__ inline float fused_dot(float4 a, float4 b, float sum) {
     return __fmaf_rn(a.w, b.w, sum);
 }
 
-/// Whether a local row is eligible by the query's range and limit on ranks. (is_excluded tests the
-/// excluded rows.)
+/// Whether a local row is eligible by the query's range, limit on ranks and lists. (is_excluded
+/// tests the excluded rows.)
 __device__ inline bool admits(const DeviceQuery& query, const DeviceModel& model,
                               std::uint32_t row) {
-    return row >= query.first && row < query.last &&
-           (query.rank_below == ~std::uint32_t{0} || model.ranks[row] < query.rank_below);
+    if (row < query.first || row >= query.last) return false;
+    if (query.rank_below != ~std::uint32_t{0} && model.ranks[row] >= query.rank_below) return false;
+    if ((query.within | query.without) == 0) return true;
+    const ListMask of_row = model.memberships[row];
+    return (of_row & query.within) == query.within && (of_row & query.without) == 0;
 }
 
 /// Whether a local row is one of the query's excluded rows, in any order; `excluded` is

@@ -120,12 +120,13 @@ class MemoryNeeds {
     std::size_t limit_bytes_;
 };
 
-/// The residency that is fastest of those that fit: first without code tiles, then without codes of
-/// one byte, then without vectors, with code tiles beside the plane, or alone, or with the plane
-/// alone; then with shorter batches, and last with the bare plane.
-Residency choose_residency(const MemoryNeeds& memory, bool planes, bool code_tiles) {
-    Residency residency{
-        .vectors = true, .plane = planes, .int8_codes = planes, .code_tiles = code_tiles};
+/// The residency that is fastest of those that fit: `whole`, or without code tiles, then without
+/// codes of one byte, then without vectors, with code tiles beside the plane, or alone, or with the
+/// plane alone; then with shorter batches, and last with the bare plane.
+Residency choose_residency(const MemoryNeeds& memory, const Residency& whole) {
+    const bool planes = whole.plane;
+    const bool code_tiles = whole.code_tiles;
+    Residency residency = whole;
     if (memory.fits(residency)) return residency;
     residency.code_tiles = false;
     if (code_tiles && memory.fits(residency)) return residency;
@@ -133,8 +134,9 @@ Residency choose_residency(const MemoryNeeds& memory, bool planes, bool code_til
     if (memory.fits(residency) || !planes) return residency;
     if (code_tiles) {
         for (const bool plane : {true, false}) {
-            const Residency tiles{
-                .vectors = false, .plane = plane, .int8_codes = plane, .code_tiles = true};
+            Residency tiles = whole;
+            tiles.vectors = false;
+            tiles.plane = tiles.int8_codes = plane;
             if (memory.fits(tiles)) return tiles;
         }
     }
@@ -193,7 +195,8 @@ Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& 
     const Residency whole{.vectors = true,
                           .plane = options.planes,
                           .int8_codes = options.planes,
-                          .code_tiles = code_tiles};
+                          .code_tiles = code_tiles,
+                          .lists = options.lists->size() > 0};
     const auto needs_of = [&](const EnginePlan& plan) {
         return MemoryNeeds(plan, model.dim(), options.gpu_memory_bytes);
     };
@@ -208,7 +211,7 @@ Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& 
     plan->context_ms = ms_since(begun);
 
     const MemoryNeeds memory = needs_of(*plan);
-    plan->residency = choose_residency(memory, options.planes, code_tiles);
+    plan->residency = choose_residency(memory, whole);
     // Refused here, with advice, rather than by an allocation that fails.
     if (const DeviceFacts* device = memory.too_small(plan->residency)) {
         const std::size_t available = memory.available(*device);

@@ -62,8 +62,8 @@ struct Best {
     }
 };
 
-/// Answers query blockIdx.y by the rows that its range or its limit on ranks leaves, whichever are
-/// fewer; blocks blockIdx.x share them.
+/// Answers query blockIdx.y by the rows that its range, its limit on ranks or a list leaves,
+/// whichever are the fewest; blocks blockIdx.x share them.
 __global__ __launch_bounds__(kThreads) void few_rows(DeviceModel model, DeviceQueries queries,
                                                      Workspace work) {
     __shared__ __align__(16) std::byte memory[sizeof(Best)];
@@ -71,9 +71,16 @@ __global__ __launch_bounds__(kThreads) void few_rows(DeviceModel model, DeviceQu
     const std::uint32_t q = blockIdx.y;
     const DeviceQuery& query = queries.queries[q];
     const float* const raw = queries.raw + static_cast<std::size_t>(q) * model.stride;
-    const std::uint32_t in_range = query.last - query.first;
-    const bool by_rank = query.rank_below < in_range;
-    const std::uint32_t rows = by_rank ? query.rank_below : in_range;
+    std::uint32_t rows = query.last - query.first;
+    const std::uint32_t* from = nullptr;  // where they are not neighbours
+    if (query.rank_below < rows) {
+        rows = query.rank_below;
+        from = model.rows_by_rank;
+    }
+    if (query.listed < rows) {
+        rows = query.listed;
+        from = model.list_rows + query.list_begin;
+    }
     const std::uint32_t share = (rows + gridDim.x - 1) / gridDim.x;
     const std::uint32_t end = min((blockIdx.x + 1) * share, rows);
     if (threadIdx.x == 0) {
@@ -86,7 +93,7 @@ __global__ __launch_bounds__(kThreads) void few_rows(DeviceModel model, DeviceQu
         score_rows<kThreads>(
             model, query, raw, min(kChunk, end - begin),
             [&](std::uint32_t i) {
-                return by_rank ? model.rows_by_rank[begin + i] : query.first + begin + i;
+                return from == nullptr ? query.first + begin + i : from[begin + i];
             },
             [&](std::uint32_t, std::uint32_t row, double score) {
                 if (score >= best.floor && admits(query, model, row) &&

@@ -34,6 +34,7 @@
 #include <cstdint>
 
 #include "kernels/planes/cutoff.hpp"
+#include "kernels/row_lists.hpp"
 
 namespace gloved::kernels::cuda {
 
@@ -150,6 +151,10 @@ struct DeviceModel {
     const std::uint32_t* ranks = nullptr;         ///< (rows)
     const std::uint32_t* rows_by_rank = nullptr;  ///< (rows) local rows in ascending order of their
                                                   ///< ranks; nullptr: there are none
+    const ListMask* memberships = nullptr;        ///< (rows) the lists that each row is in;
+                                                  ///< nullptr: there are no lists
+    const std::uint32_t* list_rows = nullptr;     ///< local rows of short lists, in ascending
+                                                  ///< order, one list after the other
     const std::uint32_t* uncovered = nullptr;     ///< (uncovered_count) rows whose norm the bounds
                                                   ///< (kernels/bounds.hpp) do not cover
     std::uint32_t rows = 0;
@@ -177,6 +182,12 @@ struct DeviceQuery {
     std::uint32_t k = 0;                ///< hits to return
     std::uint32_t rank_below = 0;       ///< eligible if rank < rank_below; 2^32 - 1: all ranks
     std::uint32_t first = 0, last = 0;  ///< eligible if first <= row < last
+    ListMask within = 0;                ///< eligible if in all of these lists
+    ListMask without = 0;               ///< and in none of these
+    /// For launch_few_rows: a list that is in `within` is `listed` elements of
+    /// DeviceModel::list_rows from here on. 2^32 - 1: there is none.
+    std::uint32_t list_begin = 0;
+    std::uint32_t listed = ~std::uint32_t{0};
     /// The excluded rows, sorted unless for launch_code_pass, are `excluded_count` elements of
     /// DeviceQueries::excluded from here on.
     std::uint32_t excluded_begin = 0;
@@ -198,7 +209,7 @@ struct DeviceQueries {
     const std::int8_t* digits = nullptr;      ///< for launch_plane_query: (count, steps, 16),
                                               ///< planes::PlaneQuery::bytes
     std::uint32_t count = 0;
-    bool any_rank = false;                  ///< whether any rank_below excludes rows
+    bool any_filter = false;                ///< whether ranks or lists exclude rows of any query
     std::uint32_t max_k_plus_excluded = 0;  ///< the largest `k_plus_excluded`
     std::uint32_t max_k = 0;                ///< the largest `k`
     bool all_rows = true;                   ///< whether every query's range is the whole shard
@@ -458,8 +469,8 @@ cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries,
                          const Workspace& work, const DeviceShape& shape, cudaStream_t stream);
 
 /// Completes the scores of a query that launch_score began. With `divide`, scores /= denominators +
-/// 1e-6. Sets the scores of rows that are not eligible by rank, range or min_score of
-/// queries.queries[0] to NaN; excluded rows keep theirs. Sets maxima[g] to the largest score of
+/// 1e-6. Sets the scores of rows that are not eligible by rank, range, lists or min_score
+/// of queries.queries[0] to NaN; excluded rows keep theirs. Sets maxima[g] to the largest score of
 /// group g, rounded down to float32, or -infinity if it has none.
 cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& queries,
                                  bool divide, const Workspace& work, const DeviceShape& shape,

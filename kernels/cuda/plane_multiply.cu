@@ -132,7 +132,7 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
             // Uncovered rows have zeros in the plane, which some cutoffs let through. They are
             // scored apart, once.
             if (row >= model.rows || isnan(model.inverse_norms[row])) continue;
-            if (queries.any_rank && !admits(queries.queries[q], model, row)) continue;
+            if (queries.any_filter && !admits(queries.queries[q], model, row)) continue;
             const std::uint32_t place = atomicAdd(&work.counters[q].part_survivors, 1U);
             if (place < kPlanePassSurvivors) {
                 work.survivors[static_cast<std::size_t>(q) * kPlanePassSurvivors + place] = row;
@@ -185,14 +185,12 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
 
             if constexpr (kKeys) {
                 float weight[2];
-                std::uint32_t rank[2];
 #pragma unroll
                 for (unsigned s = 0; s < 2; ++s) {
                     const std::uint32_t row = first_row + r + 8 * s;
                     // NaN for rows that are not eligible: fmaxf ignores it.
                     weight[s] = row < model.rows ? p[s] / (p[s] * p[s] + h[s] * h[s])
                                                  : __int_as_float(0x7FC00000);
-                    rank[s] = queries.any_rank && row < model.rows ? model.ranks[row] : 0;
                 }
 #pragma unroll
                 for (unsigned t = 0; t < kTiles; ++t) {
@@ -201,17 +199,17 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
                         const unsigned in_block =
                             column * kWarpQueries + t * kTileQueries + lane % 4 * 2 + c;
                         const std::uint32_t q = block_query + in_block;
-                        const std::uint32_t below = queries.any_rank && q < queries.count
-                                                        ? queries.queries[q].rank_below
-                                                        : ~std::uint32_t{0};
+                        const bool filtered = queries.any_filter && q < queries.count;
                         float best = kNoKey;
 #pragma unroll
                         for (unsigned s = 0; s < 2; ++s) {
                             const float estimate = (2.0F * static_cast<float>(sums[t][2 * s + c]) -
                                                     cutoff_projection[in_block]) *
                                                    weight[s];
-                            if (rank[s] >= below && below != ~std::uint32_t{0}) continue;
                             if (!(estimate > kNoKeyAtMost)) continue;
+                            if (filtered &&
+                                !admits(queries.queries[q], model, first_row + r + 8 * s))
+                                continue;
                             const auto bits = static_cast<std::uint32_t>(__float_as_int(estimate));
                             best = fmaxf(best, __int_as_float(static_cast<int>((bits & ~kRowBits) |
                                                                                (r + 8 * s))));

@@ -156,6 +156,8 @@ void Shard::describe_model(const format::Model& model) {
               .inverse_norms = b.inverse_norms.data(),
               .ranks = b.ranks.data(),
               .rows_by_rank = b.rows_by_rank.data(),
+              .memberships = b.memberships.data(),
+              .list_rows = b.list_rows.data(),
               .uncovered = b.uncovered.data(),
               .rows = static_cast<std::uint32_t>(rows_.size()),
               .first_row = static_cast<std::uint32_t>(rows_.first),
@@ -239,6 +241,48 @@ Status Shard::build_code_tiles() {
     return stream_.synchronize();
 }
 
+Status Shard::fill_lists(const RowLists& lists) {
+    if (lists.size() == 0) return {};
+    if (Status used = use_device(device_); !used) return used;
+    const auto memberships = lists.memberships().subspan(rows_.first, rows_.size());
+    Status copied =
+        copy_async(buffers_.memberships.data(), memberships.data(), memberships.size(), stream_);
+    if (!copied) return copied;
+    std::vector<std::uint32_t> rows;
+    for (std::size_t list = 0; list < lists.size(); ++list) {
+        const std::span<const Row> all = lists.short_list(list);
+        const auto first = std::ranges::lower_bound(all, rows_.first);
+        const std::span here(first, std::lower_bound(first, all.end(), rows_.last));
+        const bool is_short = all.size() == lists.count(list) && here.size() <= kMaxFewRows;
+        if (is_short) {
+            lists_.push_back(DeviceList{static_cast<std::uint32_t>(rows.size()),
+                                        static_cast<std::uint32_t>(here.size())});
+            for (const Row row : here) rows.push_back(row - model_.first_row);
+        } else {
+            lists_.emplace_back();
+        }
+    }
+    if (serves_few_rows() && !rows.empty()) {
+        copied = copy_async(buffers_.list_rows.data(), rows.data(), rows.size(), stream_);
+        if (!copied) return copied;
+    }
+    return stream_.synchronize();
+}
+
+std::optional<Shard::DeviceList> Shard::shortest_list(ListMask within) const {
+    std::optional<DeviceList> shortest;
+    for (std::size_t list = 0; list < lists_.size(); ++list) {
+        if ((within >> list & 1) == 0 || !lists_[list]) continue;
+        if (!shortest || lists_[list]->count < shortest->count) shortest = lists_[list];
+    }
+    return shortest;
+}
+
+std::optional<std::size_t> Shard::listed(ListMask within) const {
+    const auto list = shortest_list(within);
+    return list ? std::optional<std::size_t>(list->count) : std::nullopt;
+}
+
 Status Shard::fill_plane(const planes::Plane& plane) {
     if (Status used = use_device(device_); !used) return used;
     const planes::PlaneShape here{rows_.size(), model_.dim};
@@ -274,6 +318,12 @@ DeviceQuery Shard::describe(const PassQuery& query, std::uint32_t* excluded,
     out.k = static_cast<std::uint32_t>(std::min<std::size_t>(query.k, kMaxHits));
     out.k_plus_excluded = out.k + out.excluded_count;
     out.rank_below = filter.rank_below;
+    out.within = filter.within;
+    out.without = filter.without;
+    if (const auto list = shortest_list(filter.within)) {
+        out.list_begin = list->begin;
+        out.listed = list->count;
+    }
     out.first = static_cast<std::uint32_t>(range.first);
     out.last = static_cast<std::uint32_t>(range.last);
     return out;
@@ -298,7 +348,8 @@ Status Shard::begin(std::size_t slot) {
 /// Sets what `queries_` says of all of them.
 void Shard::summarize(std::span<const DeviceQuery> described) {
     for (const DeviceQuery& query : described) {
-        queries_.any_rank = queries_.any_rank || query.rank_below != ~std::uint32_t{0};
+        queries_.any_filter = queries_.any_filter || query.rank_below != ~std::uint32_t{0} ||
+                              (query.within | query.without) != 0;
         queries_.all_rows = queries_.all_rows && query.first == 0 && query.last == rows_.size();
         queries_.max_k = std::max(queries_.max_k, query.k);
         queries_.max_k_plus_excluded =

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "kernels/cuda/shard_buffers.hpp"
 #include "kernels/engine.hpp"
 #include "kernels/planes/plane.hpp"
+#include "kernels/row_lists.hpp"
 #include "kernels/thread_pool.hpp"
 
 namespace gloved::kernels::cuda {
@@ -70,10 +72,10 @@ class Shard {
                rows * sizeof(std::uint32_t);
     }
 
-    /// Allocates the buffers for `rows` of `model`; `fill`, `fill_plane` and upload_vectors
-    /// (upload.hpp) fill them. `timed`: whether to measure device_ms. With a plane, rows.first must
-    /// be a multiple of the plane's kGroupRows. `writers`, or nullptr, write the queries' vectors
-    /// for the device. Shards may share them.
+    /// Allocates the buffers for `rows` of `model`; `fill`, `fill_lists`, `fill_plane` and
+    /// upload_vectors (upload.hpp) fill them. `timed`: whether to measure device_ms. With a plane,
+    /// rows.first must be a multiple of the plane's kGroupRows. `writers`, or nullptr, write the
+    /// queries' vectors for the device. Shards may share them.
     static Result<std::unique_ptr<Shard>> create(const format::Model& model, RowRange rows,
                                                  const DeviceFacts& device,
                                                  const Residency& residency, bool timed,
@@ -102,6 +104,11 @@ class Shard {
     /// Copies this shard's groups of the model's plane to the device, and waits. The copy is faster
     /// if they are page-locked.
     Status fill_plane(const planes::Plane& plane);
+    /// Copies to the device which lists each row is in, and waits. Call it after `fill`.
+    Status fill_lists(const RowLists& lists);
+    /// The number of rows of the shard in the shortest of the lists `within` whose rows the device
+    /// has; nullopt if there is none.
+    std::optional<std::size_t> listed(ListMask within) const;
     bool holds_vectors() const { return sizes_.residency.vectors; }
     bool holds_int8_codes() const { return sizes_.int8_stride > 0; }
     /// Bytes of int8 codes in page-locked host memory.
@@ -191,6 +198,12 @@ class Shard {
                           std::size_t slot, const Stream& by);
     /// The local row that the vector is, or kNotARow if the device does not hold it.
     std::uint32_t held_row(const QueryVector& vector) const;
+    /// A list in DeviceModel::list_rows.
+    struct DeviceList {
+        std::uint32_t begin = 0;
+        std::uint32_t count = 0;
+    };
+    std::optional<DeviceList> shortest_list(ListMask within) const;
     /// Whether a pass in another slot is under way.
     bool runs_beside(std::size_t slot) const;
     Status select(SelectSource source, std::uint32_t warps);
@@ -217,6 +230,7 @@ class Shard {
     };
     std::array<SlotState, kSlots> slots_;
     ShardBuffers buffers_;
+    std::vector<std::optional<DeviceList>> lists_;  // nullopt: too long
 
     DeviceModel model_;
     DeviceQueries queries_;  // as last sent

@@ -76,6 +76,8 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.code_hits, n.code_lists * kCodeListRoom);
     const bool few = n.code_pass > 0 && vectors;
     entry(b.rows_by_rank, n.rows, few);
+    entry(b.memberships, n.rows, n.residency.lists);
+    entry(b.list_rows, kMaxLists * kMaxFewRows, n.residency.lists && few);
     entry(b.few_best, std::size_t{kMaxFewBlocks} * kMaxBatchHits, few);
     entry(b.few_counts, kMaxFewBlocks, few);
     entry(b.few_done, kMaxCodePass, few);

@@ -25,6 +25,7 @@ struct Residency {
     /// The same codes in tiles for tensor cores, on the device. With vectors, instead of
     /// int8_codes.
     bool code_tiles = false;
+    bool lists = false;  ///< which lists each row is in, and the rows of short ones
     std::uint32_t max_batch = kMaxPlanePass;  ///< maximum number of queries of a pass of many
 };
 
@@ -93,6 +94,8 @@ struct ShardBuffers {
     DeviceBuffer<std::uint32_t> tile_rows;
     DeviceBuffer<std::uint32_t> tile_places;
     DeviceBuffer<std::uint32_t> rows_by_rank;
+    DeviceBuffer<ListMask> memberships;
+    DeviceBuffer<std::uint32_t> list_rows;
 
     DeviceBuffer<float> maxima;
     DeviceBuffer<double> floors;

@@ -48,9 +48,8 @@ void expect_no_leaks() {
 
 EnginePath path_of(const std::string& name, std::vector<int> devices, const Settings& settings,
                    Spread spread = Spread::queries) {
-    const auto make = [=](const format::Model& model) {
+    const auto make = [=](const format::Model& model, EngineOptions options) {
         fake_cuda::reset(settings);
-        EngineOptions options;
         options.devices.numbers = devices;
         options.spread = spread;
         return require_engine("cuda", model, options);
@@ -98,15 +97,17 @@ constexpr kernels::cuda::Residency kTilesAlone{.code_tiles = true};
 EnginePath plane_path(const std::string& name, std::vector<int> devices, const Settings& settings,
                       std::optional<kernels::cuda::Residency> without = {}, bool int8_pass = false,
                       Spread spread = Spread::rows) {
-    const auto make = [=](const format::Model& model) {
+    const auto make = [=](const format::Model& model, EngineOptions options) {
         fake_cuda::reset(settings);
-        EngineOptions options;
         options.devices.numbers = devices;
         options.spread = spread;
         options.planes_always = true;
         options.int8_pass = int8_pass;
-        if (without)
-            options.gpu_memory_bytes = bytes_without_vectors(model, devices.size(), *without);
+        if (without) {
+            auto residency = *without;
+            residency.lists = options.lists->size() > 0;
+            options.gpu_memory_bytes = bytes_without_vectors(model, devices.size(), residency);
+        }
         auto engine = require_engine("cuda", model, options);
         const kernels::GpuFacts facts = facts_of(*engine);
         const bool plane = !without || without->plane;

@@ -30,8 +30,7 @@ enum class Planes { none, coarse, fine };
 std::vector<EnginePath> cpu_paths() {
     std::vector<EnginePath> paths;
     const auto add = [&](const std::string& simd, unsigned threads, Planes planes) {
-        const auto make = [=](const format::Model& model) {
-            kernels::EngineOptions options;
+        const auto make = [=](const format::Model& model, kernels::EngineOptions options) {
             options.threads = threads;
             options.simd = simd;
             options.planes = planes != Planes::none;

@@ -48,7 +48,7 @@ enum class By {
 
 /// What a device needs for a model's codes alone, so that nothing is left for vectors. With a
 /// plane, passes have 64 queries or one.
-std::size_t plane_alone_bytes(const format::Model& model, By by) {
+std::size_t plane_alone_bytes(const format::Model& model, By by, bool lists) {
     const auto device = kernels::cuda::read_device(0);
     if (!device) throw std::runtime_error(device.error().message);
     std::size_t scratch = 0;
@@ -57,19 +57,20 @@ std::size_t plane_alone_bytes(const format::Model& model, By by) {
     return (by == By::int8_alone ? scratch : 0) +
            kernels::cuda::Shard::bytes_needed(
                model.rows(), model.dim(), device->shape,
-               by == By::int8_alone ? kernels::cuda::Residency{.vectors = false, .code_tiles = true}
-                                    : kernels::cuda::Residency{.vectors = false,
-                                                               .plane = true,
-                                                               .int8_codes = by == By::plane_alone,
-                                                               .max_batch = 64});
+               by == By::int8_alone
+                   ? kernels::cuda::Residency{.vectors = false, .code_tiles = true, .lists = lists}
+                   : kernels::cuda::Residency{.vectors = false,
+                                              .plane = true,
+                                              .int8_codes = by == By::plane_alone,
+                                              .lists = lists,
+                                              .max_batch = 64});
 }
 
 EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By::size,
                    Spread spread = Spread::rows) {
     EnginePath path;
     path.name = name;
-    path.make = [=](const format::Model& model) {
-        kernels::EngineOptions options;
+    path.make = [=](const format::Model& model, kernels::EngineOptions options) {
         options.devices.numbers = devices;
         options.spread = spread;
         options.planes_always = by != By::size;
@@ -77,7 +78,8 @@ EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By
             by == By::size || by == By::int8 || by == By::int8_mma || by == By::int8_alone;
         options.wgmma = by != By::int8_mma;
         const bool alone = by == By::plane_alone || by == By::plane_bare || by == By::int8_alone;
-        if (alone) options.gpu_memory_bytes = plane_alone_bytes(model, by);
+        if (alone)
+            options.gpu_memory_bytes = plane_alone_bytes(model, by, options.lists->size() > 0);
         auto engine = require_engine("cuda", model, options);
         const kernels::GpuFacts facts = engine->gpu_facts().value();
         if (facts.holds_plane == (by == By::int8_alone) || facts.holds_vectors == alone)

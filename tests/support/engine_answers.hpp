@@ -78,29 +78,44 @@ inline std::span<const Hit> first_of(const std::vector<Hit>& order, std::size_t 
     return std::span(order).first(std::min(k, order.size()));
 }
 
-/// Who takes part in a query, as the oracle asks for it.
-inline Eligible eligible_for(const format::Model& model, const Query& query) {
-    return [&model, &query](std::uint32_t row, double score) {
+/// Lists of rows in ascending order, as an engine was given them.
+using Lists = std::vector<std::vector<Row>>;
+
+/// Whether a row is in each list of `within` and in none of `without`.
+inline bool takes_lists(const kernels::Filter& filter, const Lists& lists, Row row) {
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+        const bool listed = std::ranges::binary_search(lists[i], row);
+        if ((filter.within >> i & 1) != 0 && !listed) return false;
+        if ((filter.without >> i & 1) != 0 && listed) return false;
+    }
+    return true;
+}
+
+/// Who takes part in a query, as the oracle asks for it. `lists` are those of the engine.
+inline Eligible eligible_for(const format::Model& model, const Query& query,
+                             const Lists& lists = {}) {
+    return [&model, &query, &lists](std::uint32_t row, double score) {
         const kernels::Filter& filter = query.filter;
         const bool in_range =
             !filter.rows || (row >= filter.rows->first && row < filter.rows->last);
         const bool in_rank = filter.rank_below == std::numeric_limits<std::uint32_t>::max() ||
                              model.ranks()[row] < filter.rank_below;
         return in_range && in_rank && score >= filter.min_score &&
+               takes_lists(filter, lists, row) &&
                std::find(query.excluded.begin(), query.excluded.end(), row) == query.excluded.end();
     };
 }
 
 /// The oracle's answer: scores are of the query's kind.
 inline std::vector<Hit> oracle_answer(const format::Model& model, const Query& query,
-                                      std::span<const double> scores) {
-    return oracle_top(scores, query.k, eligible_for(model, query));
+                                      std::span<const double> scores, const Lists& lists = {}) {
+    return oracle_top(scores, query.k, eligible_for(model, query, lists));
 }
 
 /// How many eligible rows have at least `score`.
 inline std::uint64_t oracle_count_from(const format::Model& model, const Query& query, double score,
-                                       std::span<const double> scores) {
-    const Eligible eligible = eligible_for(model, query);
+                                       std::span<const double> scores, const Lists& lists = {}) {
+    const Eligible eligible = eligible_for(model, query, lists);
     std::uint64_t count = 0;
     for (std::uint32_t row = 0; row < scores.size(); ++row) {
         if (scores[row] >= score && eligible(row, scores[row])) ++count;
@@ -110,8 +125,8 @@ inline std::uint64_t oracle_count_from(const format::Model& model, const Query& 
 
 /// How many eligible rows come before `row`, itself not counted.
 inline std::uint64_t oracle_count(const format::Model& model, const Query& query, Row row,
-                                  std::span<const double> scores) {
-    const Eligible eligible = eligible_for(model, query);
+                                  std::span<const double> scores, const Lists& lists = {}) {
+    const Eligible eligible = eligible_for(model, query, lists);
     std::uint64_t count = 0;
     for (std::uint32_t other = 0; other < scores.size(); ++other) {
         if (other == row || !eligible(other, scores[other])) continue;

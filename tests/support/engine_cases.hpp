@@ -43,7 +43,8 @@ struct Shape {
 /// One way to run an engine, on a model of one shape.
 struct EnginePath {
     std::string name;  ///< part of the test's name: letters, digits, '_'
-    std::function<std::unique_ptr<Engine>(const format::Model& model)> make;
+    /// Makes the engine: sets those of the options that choose this way.
+    std::function<std::unique_ptr<Engine>(const format::Model& model, kernels::EngineOptions)> make;
     std::function<void()> after;                 ///< called when the engine is gone; may be empty
     Shape shape = {};                            ///< ManyTies has shapes of its own
     std::function<std::string()> why_skip = {};  ///< asked before each test: a reason to leave it
@@ -131,6 +132,52 @@ inline std::vector<std::pair<std::string, kernels::Filter>> filters_for(Row rows
     return filters;
 }
 
+/// Lists of a model: of no row, of one, of few, of a third, of all, and of about half at random.
+inline Lists lists_for(Row rows) {
+    std::mt19937_64 random(rows);
+    Lists lists(6);
+    for (Row row = 0; row < rows; ++row) {
+        if (row == rows / 2) lists[1].push_back(row);
+        if (row % 97 == 0) lists[2].push_back(row);
+        if (row % 3 == 1) lists[3].push_back(row);
+        lists[4].push_back(row);
+        if (random() % 2 == 0) lists[5].push_back(row);
+    }
+    return lists;
+}
+
+/// Filters that name these lists, alone and with all others, with their names.
+inline std::vector<std::pair<std::string, kernels::Filter>> list_filters(Row rows) {
+    const auto named = [](kernels::ListMask within, kernels::ListMask without) {
+        kernels::Filter filter;
+        filter.within = within;
+        filter.without = without;
+        return filter;
+    };
+    std::vector<std::pair<std::string, kernels::Filter>> filters = {
+        {"within no row", named(1, 0)},
+        {"within one row", named(2, 0)},
+        {"within few rows", named(4, 0)},
+        {"within a third", named(8, 0)},
+        {"within all rows", named(16, 0)},
+        {"within two", named(8 | 32, 0)},
+        {"within few and half", named(4 | 32, 0)},
+        {"without few", named(0, 4)},
+        {"without a third and half", named(0, 8 | 32)},
+        {"without all rows", named(0, 16)},
+        {"within half, without a third", named(32, 8)},
+        {"within and without a third", named(8, 8)},
+        {"within few, and more", named(4, 2)},
+        {"within half, and more", named(32, 4)},
+    };
+    for (std::size_t i = filters.size() - 2; i < filters.size(); ++i) {
+        filters[i].second.rank_below = rows - rows / 5;
+        filters[i].second.rows = kernels::RowRange{rows > 1, rows};
+        filters[i].second.min_score = -0.05;
+    }
+    return filters;
+}
+
 class EveryPath : public testing::TestWithParam<EnginePath> {
   protected:
     void SetUp() override {
@@ -139,7 +186,10 @@ class EveryPath : public testing::TestWithParam<EnginePath> {
         const Shape& shape = GetParam().shape;
         model_ = std::make_unique<format::Model>(make_model(
             dir_ / "model", awkward_entries(shape.rows, shape.dim, shape.rows * 31 + shape.dim)));
-        engine_ = GetParam().make(*model_);
+        lists_ = lists_for(rows());
+        kernels::EngineOptions options;
+        options.lists = std::make_shared<const kernels::RowLists>(model_->rows(), lists_);
+        engine_ = GetParam().make(*model_, options);
     }
 
     void TearDown() override {
@@ -168,7 +218,27 @@ class EveryPath : public testing::TestWithParam<EnginePath> {
     }
 
     TempDir dir_;
+    /// Filters of every kind, those of lists too.
+    std::vector<std::pair<std::string, kernels::Filter>> filters() const {
+        auto filters = filters_for(rows());
+        for (auto& filter : list_filters(rows())) filters.push_back(std::move(filter));
+        return filters;
+    }
+
+    /// What the oracle answers.
+    std::vector<Hit> wanted_hits(const Query& query, std::span<const double> scores) const {
+        return oracle_answer(*model_, query, scores, lists_);
+    }
+    std::uint64_t wanted_count(const Query& query, Row row, std::span<const double> scores) const {
+        return oracle_count(*model_, query, row, scores, lists_);
+    }
+    std::uint64_t wanted_count_from(const Query& query, double score,
+                                    std::span<const double> scores) const {
+        return oracle_count_from(*model_, query, score, scores, lists_);
+    }
+
     std::unique_ptr<format::Model> model_;
+    Lists lists_;
     std::unique_ptr<Engine> engine_;
 };
 
@@ -200,8 +270,7 @@ TEST_P(EveryPath, BatchesEqualSingleQueries) {
     for (const std::size_t size : {1U, 2U, 5U, 17U, 33U, 64U, 129U, 300U}) {
         const auto answers = run_all(*engine_, std::span(queries).first(size));
         for (std::size_t i = 0; i < size; ++i) {
-            expect_identical(answers[i].hits,
-                             oracle_answer(*model_, queries[i], scores[i % list.size()]),
+            expect_identical(answers[i].hits, wanted_hits(queries[i], scores[i % list.size()]),
                              "query " + std::to_string(i) + " of " + std::to_string(size));
         }
     }
@@ -225,7 +294,7 @@ TEST_P(EveryPath, RowsAskedByThemselvesEqualTheOracle) {
         for (std::size_t i = 0; i < size; ++i) {
             const auto& values = std::get<kernels::Cosine>(queries[i].kind).vector.values;
             expect_identical(answers[i].hits,
-                             oracle_answer(*model_, queries[i], oracle_scores(*model_, values)),
+                             wanted_hits(queries[i], oracle_scores(*model_, values)),
                              "query " + std::to_string(i) + " of " + std::to_string(size));
         }
     }
@@ -235,17 +304,17 @@ TEST_P(EveryPath, FiltersAndExclusionsEqualTheOracle) {
     for (const auto& vector : vectors()) {
         const auto scores = oracle_scores(*model_, vector);
         std::vector<Query> queries;
-        const auto filters = filters_for(rows());
-        for (const auto& [name, filter] : filters) {
+        const auto filtered = filters();
+        for (const auto& [name, filter] : filtered) {
             const std::vector<Row> excluded = {rows() / 2, 0, rows() - 1, rows() / 3};
             queries.push_back({kernels::Cosine{vector_of(vector)}, 25, excluded, filter});
             expect_identical(run_one(*engine_, queries.back()).hits,
-                             oracle_answer(*model_, queries.back(), scores), name);
+                             wanted_hits(queries.back(), scores), name);
         }
         const auto answers = run_all(*engine_, queries);
         for (std::size_t i = 0; i < queries.size(); ++i) {
-            expect_identical(answers[i].hits, oracle_answer(*model_, queries[i], scores),
-                             filters[i].first + ", with others");
+            expect_identical(answers[i].hits, wanted_hits(queries[i], scores),
+                             filtered[i].first + ", with others");
         }
     }
 }
@@ -267,6 +336,11 @@ TEST_P(EveryPath, FewRowsEqualTheOracle) {
             queries.push_back(query);
             query.filter = {};
         }
+        for (const auto& [name, filter] : list_filters(rows())) {
+            query.filter = filter;
+            queries.push_back(query);
+        }
+        query.filter = {};
         query.filter.rows = kernels::RowRange{few, few + few};
         queries.push_back(query);
         query.filter.rank_below = rows() / 2;
@@ -274,7 +348,7 @@ TEST_P(EveryPath, FewRowsEqualTheOracle) {
     }
     const auto answers = run_all(*engine_, queries);
     for (std::size_t i = 0; i < queries.size(); ++i) {
-        const auto wanted = oracle_answer(*model_, queries[i], scores);
+        const auto wanted = wanted_hits(queries[i], scores);
         expect_identical(answers[i].hits, wanted, std::to_string(i) + ", with others");
         expect_identical(run_one(*engine_, queries[i]).hits, wanted, std::to_string(i));
     }
@@ -290,12 +364,12 @@ TEST_P(EveryPath, ManyExclusionsEqualTheOracle) {
           std::size_t{2039}, model_->rows() - 1, model_->rows()}) {
         Query query{kernels::Cosine{vector_of(vector)}, 10, {}, {}};
         for (const Hit& hit : first_of(order, count)) query.excluded.push_back(hit.row);
-        expect_identical(run_one(*engine_, query).hits, oracle_answer(*model_, query, scores),
+        expect_identical(run_one(*engine_, query).hits, wanted_hits(query, scores),
                          std::to_string(count) + " excluded");
         // Naming a row twice says nothing more.
         const auto copy = query.excluded;
         query.excluded.insert(query.excluded.end(), copy.rbegin(), copy.rend());
-        expect_identical(run_one(*engine_, query).hits, oracle_answer(*model_, query, scores),
+        expect_identical(run_one(*engine_, query).hits, wanted_hits(query, scores),
                          std::to_string(count) + " excluded twice");
     }
 }
@@ -324,11 +398,11 @@ TEST_P(EveryPath, CosMulEqualsTheOracle) {
                 {kind, 7, {rows() / 2}, {rows(), kernels::RowRange{rows() / 3, rows()}, 0.2}}};
             const auto answers = run_all(*engine_, queries);
             for (const std::size_t q : {0U, 2U, 3U, 4U}) {
-                expect_identical(answers[q].hits, oracle_answer(*model_, queries[q], scores),
+                expect_identical(answers[q].hits, wanted_hits(queries[q], scores),
                                  "cosmul " + what + ", query " + std::to_string(q));
             }
             expect_identical(answers[1].hits,
-                             oracle_answer(*model_, queries[1], oracle_scores(*model_, list[i])),
+                             wanted_hits(queries[1], oracle_scores(*model_, list[i])),
                              "cosine beside " + what);
         }
     }
@@ -347,13 +421,13 @@ TEST_P(EveryPath, CosMulOfManyVectorsEqualsTheOracle) {
     }
     const Query query{kind, 20, {}, {}};
     expect_identical(run_one(*engine_, query).hits,
-                     oracle_answer(*model_, query, oracle_cosmul(*model_, positives, negatives)),
+                     wanted_hits(query, oracle_cosmul(*model_, positives, negatives)),
                      "150 vectors a side");
 }
 
 TEST_P(EveryPath, CountBeforeEqualsTheOracle) {
     const auto list = vectors();
-    const auto filters = filters_for(rows());
+    const auto filtered = filters();
     std::vector<Query> queries;
     std::vector<std::uint64_t> wanted;
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -361,20 +435,20 @@ TEST_P(EveryPath, CountBeforeEqualsTheOracle) {
         const Row excluded = static_cast<Row>(i % model_->rows());
         const auto scores = oracle_scores(*model_, list[i]);
         queries.push_back({kernels::CountBefore{vector_of(list[i]), row}, 1, {excluded}, {}});
-        wanted.push_back(oracle_count(*model_, queries.back(), row, scores));
+        wanted.push_back(wanted_count(queries.back(), row, scores));
         queries.push_back({kernels::CountBefore{vector_of(list[i]), row},
                            1,
                            {},
-                           filters[i % filters.size()].second});
-        wanted.push_back(oracle_count(*model_, queries.back(), row, scores));
+                           filtered[i % filtered.size()].second});
+        wanted.push_back(wanted_count(queries.back(), row, scores));
         // A row's own score counts that row too, row 0 not less than others.
         const auto at = i % 3 == 0 ? Row{0} : row;
         for (const double score : {scores[at], 1.5, -1.5}) {
             queries.push_back({kernels::CountBefore{vector_of(list[i]), 0, score},
                                1,
                                {excluded},
-                               filters[i % filters.size()].second});
-            wanted.push_back(oracle_count_from(*model_, queries.back(), score, scores));
+                               filtered[i % filtered.size()].second});
+            wanted.push_back(wanted_count_from(queries.back(), score, scores));
         }
     }
     // More excluded rows than a device's list holds, and a k that would be too large for one if it
@@ -384,12 +458,12 @@ TEST_P(EveryPath, CountBeforeEqualsTheOracle) {
         for (const auto& vector : {list[0], list.back()}) {
             Query query{kernels::CountBefore{vector_of(vector), middle}, k, {}, {}};
             queries.push_back(query);
-            wanted.push_back(oracle_count(*model_, query, middle, oracle_scores(*model_, vector)));
+            wanted.push_back(wanted_count(query, middle, oracle_scores(*model_, vector)));
             for (Row row = 0; row < rows(); ++row) {
                 if (row % 10 != 1 && row != middle) query.excluded.push_back(row);
             }
             queries.push_back(query);
-            wanted.push_back(oracle_count(*model_, query, middle, oracle_scores(*model_, vector)));
+            wanted.push_back(wanted_count(query, middle, oracle_scores(*model_, vector)));
         }
     }
     const auto answers = run_all(*engine_, queries);
@@ -402,7 +476,7 @@ TEST_P(EveryPath, CountBeforeEqualsTheOracle) {
 /// Every kind, filter and size in one batch: nothing of one query may reach another's answer.
 TEST_P(EveryPath, MixedBatchesEqualSingleQueries) {
     const auto list = vectors();
-    const auto filters = filters_for(rows());
+    const auto filtered = filters();
     std::mt19937_64 random(11);
     std::vector<Query> queries;
     for (std::size_t i = 0; i < 150; ++i) {
@@ -418,7 +492,7 @@ TEST_P(EveryPath, MixedBatchesEqualSingleQueries) {
         query.k = i % 29 == 5 ? 1100 : 1 + random() % 40;
         for (std::size_t j = random() % 4; j > 0; --j)
             query.excluded.push_back(static_cast<Row>(random() % rows()));
-        if (i % 3 == 0) query.filter = filters[random() % filters.size()].second;
+        if (i % 3 == 0) query.filter = filtered[random() % filtered.size()].second;
         queries.push_back(query);
     }
     const auto together = run_all(*engine_, queries);
@@ -427,10 +501,9 @@ TEST_P(EveryPath, MixedBatchesEqualSingleQueries) {
         expect_identical(together[i].hits, alone.hits, "query " + std::to_string(i));
         EXPECT_EQ(together[i].count, alone.count) << "query " << i;
         if (const auto* cosine = std::get_if<kernels::Cosine>(&queries[i].kind)) {
-            expect_identical(
-                alone.hits,
-                oracle_answer(*model_, queries[i], oracle_scores(*model_, cosine->vector.values)),
-                "query " + std::to_string(i));
+            expect_identical(alone.hits,
+                             wanted_hits(queries[i], oracle_scores(*model_, cosine->vector.values)),
+                             "query " + std::to_string(i));
         }
     }
     EXPECT_TRUE(run_all(*engine_, {}).empty());
@@ -482,7 +555,7 @@ class ManyTies : public testing::TestWithParam<EnginePath> {
         for (std::size_t i = 0; i < kRows; ++i)
             entries.emplace_back("w" + std::to_string(i), vector_of_row(i));
         const format::Model model = make_model(dir / "model", entries);
-        auto engine = GetParam().make(model);
+        auto engine = GetParam().make(model, {});
 
         const std::vector<float> asked = {1, -2, 0.5F, 3, 0.25F, -0.125F};
         const std::vector<float> other = {-1, 1, 2, 0.5F, -3, 1};
@@ -589,7 +662,7 @@ TEST_P(DamagedRows, LeaveNothingBehindForTheNextQuery) {
     }
     make_model(dir / "model", entries);
     const format::Model model = damage_rows(dir / "model", damaged);
-    auto engine = GetParam().make(model);
+    auto engine = GetParam().make(model, {});
 
     const kernels::RowRange sound{0, kSound};
     const kernels::RowRange mostly_damaged{kSound, kRows};
@@ -640,7 +713,7 @@ TEST_P(DamagedRows, MakeNoThresholdForWhatTheyWere) {
     for (float& value : entries[damaged[1]].second) value = value < 0 ? -0.4F : 0.4F;
     make_model(dir / "model", entries);
     const format::Model model = damage_rows(dir / "model", damaged);
-    auto engine = GetParam().make(model);
+    auto engine = GetParam().make(model, {});
     const std::vector<Query> queries(
         20, Query{kernels::Cosine{vector_of(entries[damaged[1]].second)}, 1, {}, {}});
     const auto wanted =

@@ -620,7 +620,7 @@ TEST_F(FakeLaunches, ScanErrsWithinTheBoundAndTheAnswersHold) {
     query_list_[2].first = 40;
     query_list_[2].last = 700;
     query_list_[2].min_score = 0.3;
-    queries_.any_rank = true;
+    queries_.any_filter = true;
     send_queries();
     double largest = 0;
     for (std::uint32_t q = 0; q < kQueries; ++q) {
@@ -934,7 +934,7 @@ TEST_F(FakeLaunches, EndsWhoeverContradictsTheHeader) {
     query_list_[0].error = kernels::device_error_bound(kDim);
     query_list_[0].rank_below = 5;
     send_queries();
-    EXPECT_DEATH((void)scan(model_, queries_, kShape), "any_rank is false");
+    EXPECT_DEATH((void)scan(model_, queries_, kShape), "any_filter is false");
     query_list_[0].rank_below = ~std::uint32_t{0};
     query_list_[0].excluded_count = 4;
     send_queries();

@@ -74,6 +74,7 @@ struct Shard {
     std::span<const double> norms;
     std::span<const float> inverse_norms;
     std::span<const std::uint32_t> ranks;
+    std::span<const ListMask> memberships;  // empty: there are no lists
     std::span<const std::uint32_t> uncovered;
 
     Shard(const Launch& launch, const DeviceModel& of, Vectors where = Vectors::on_device)
@@ -83,6 +84,9 @@ struct Shard {
           inverse_norms(launch.device(of.inverse_norms, std::size_t{of.groups} * kGroupRows,
                                       "inverse_norms")),
           ranks(launch.device(of.ranks, of.rows, "ranks")),
+          memberships(of.memberships == nullptr
+                          ? std::span<const ListMask>()
+                          : launch.device(of.memberships, of.rows, "memberships")),
           uncovered(launch.device(of.uncovered, of.uncovered_count, "uncovered")) {
         launch.require(of.rows > 0, "a shard without rows");
         launch.require(of.groups == (of.rows - 1) / kGroupRows + 1,
@@ -119,7 +123,7 @@ enum class Reads { raw, raw_and_unit, raw_and_digits };
 struct PassQueries {
     std::uint32_t count;
     std::uint32_t stride;
-    bool any_rank;
+    bool any_filter;
     std::uint32_t max_k_plus_excluded;
     bool all_rows;
     std::span<const DeviceQuery> queries;
@@ -133,7 +137,7 @@ struct PassQueries {
                 std::uint32_t most = kMaxScoreVectors)
         : count(of.count),
           stride(model.stride),
-          any_rank(of.any_rank),
+          any_filter(of.any_filter),
           max_k_plus_excluded(of.max_k_plus_excluded),
           all_rows(of.all_rows) {
         launch.require(of.count <= most, "more queries than a pass takes");
@@ -201,10 +205,14 @@ struct PassQueries {
             if (!(query.error >= 0)) misuse("a query without an error");
             if (std::isnan(query.min_score)) misuse("min_score is NaN");
             if (query.k_plus_excluded < query.k) misuse("k_plus_excluded is less than k");
-            if (any_rank || query.rank_below == kAllRanks) continue;
+            if ((query.within | query.without) != 0) {
+                if (shard.memberships.empty()) misuse("a query names lists, and there are none");
+                if (!any_filter) misuse("any_filter is false, and a query names lists");
+            }
+            if (any_filter || query.rank_below == kAllRanks) continue;
             if (*std::max_element(shard.ranks.begin(), shard.ranks.begin() + shard.model.rows) >=
                 query.rank_below) {
-                misuse("any_rank is false, and a query leaves ranks out");
+                misuse("any_filter is false, and a query leaves ranks out");
             }
         }
         for (std::uint32_t q = 0; q < count; ++q) {
@@ -266,10 +274,13 @@ struct PassQueries {
     std::shared_ptr<const Copies> copies_;
 };
 
-/// Whether a row is eligible by range and rank.
+/// Whether a row is eligible by range, rank and lists.
 bool admits(const DeviceQuery& query, const Shard& shard, std::uint32_t row) {
+    const ListMask named = query.within | query.without;
     return row >= query.first && row < query.last &&
-           (query.rank_below == kAllRanks || shard.ranks[row] < query.rank_below);
+           (query.rank_below == kAllRanks || shard.ranks[row] < query.rank_below) &&
+           (named == 0 || ((query.within & query.without) == 0 &&
+                           (shard.memberships[row] & named) == query.within));
 }
 
 bool contains(std::span<const std::uint32_t> sorted, std::uint32_t row) {
@@ -938,6 +949,10 @@ cudaError_t launch_few_rows(const DeviceModel& model, const DeviceQueries& queri
     const PassQueries pass(launch, queries, model, false, Reads::raw, kMaxCodePass);
     const std::size_t max_k = queries.max_k;
     const auto by_rank = launch.device(model.rows_by_rank, model.rows, "rows by rank");
+    const auto list_rows =
+        model.list_rows == nullptr
+            ? std::span<const std::uint32_t>()
+            : launch.device(model.list_rows, kMaxLists * kMaxFewRows, "rows of lists");
     (void)launch.device(work.few.best, std::size_t{kMaxFewBlocks} * kMaxBatchHits, "best rows");
     (void)launch.device(work.few.counts, kMaxFewBlocks, "counts of best rows");
     const auto done = launch.device(work.few.done, kMaxCodePass, "blocks done");
@@ -951,14 +966,19 @@ cudaError_t launch_few_rows(const DeviceModel& model, const DeviceQueries& queri
             const DeviceQuery& query = pass.queries[q];
             if (query.k == 0 || query.k > max_k || query.k > kMaxBatchHits)
                 misuse("k is 0 or beyond its limits");
-            const std::uint32_t rows = std::min(query.rank_below, query.last - query.first);
+            const std::uint32_t in_range = query.last - query.first;
+            const std::uint32_t rows = std::min({query.rank_below, in_range, query.listed});
             if (rows > kMaxFewRows) misuse("more than few rows");
+            const bool listed = query.listed == rows && rows < query.rank_below && rows < in_range;
+            if (listed && list_rows.size() < query.list_begin + rows)
+                misuse("a list beyond the rows of lists");
             const auto excluded = pass.excluded_by(query);
             DeviceAnswer& answer = answers[q];
             answer = {-std::numeric_limits<double>::infinity(), 0, 0, rows, rows};
             for (std::uint32_t i = 0; i < std::min(rows, shard.model.rows); ++i) {
-                const std::uint32_t row =
-                    query.rank_below < query.last - query.first ? by_rank[i] : query.first + i;
+                const std::uint32_t row = listed ? list_rows[query.list_begin + i]
+                                          : query.rank_below < in_range ? by_rank[i]
+                                                                        : query.first + i;
                 if (!admits(query, shard, row) || contains(excluded, row)) continue;
                 const double score = canonical_score(pass.raw_of(q), query.norm, shard.row(row),
                                                      shard.norms[row], shard.model.dim);

@@ -1,0 +1,48 @@
+// RowLists: the lists of rows that the filters of queries may name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/format/model.hpp"
+
+namespace gloved::kernels {
+
+/// A set of lists: bit i stands for list i.
+using ListMask = std::uint64_t;
+
+/// Maximum number of lists.
+inline constexpr std::size_t kMaxLists = 64;
+/// A list with more rows is long: its rows are kept in no other form than the memberships.
+inline constexpr std::size_t kMaxShortList = std::size_t{1} << 16;
+
+/// Up to kMaxLists lists of rows of one model. Takes 8 bytes for each row of the model, however
+/// many lists there are and however long they are, and 4 bytes for each row of a short list.
+/// Immutable: any threads may read it.
+class RowLists {
+  public:
+    /// No lists.
+    RowLists() = default;
+    /// Lists for a model of `rows` rows. The rows of a list are in ascending order, without
+    /// repetition. A list may be empty.
+    RowLists(std::size_t rows, std::vector<std::vector<format::Row>> lists);
+
+    std::size_t size() const { return counts_.size(); }
+    /// (rows) the lists that each row of the model is in; empty if there are no lists.
+    std::span<const ListMask> memberships() const { return memberships_; }
+    /// The number of rows of a list.
+    std::size_t count(std::size_t list) const { return counts_[list]; }
+    /// The rows of a list, in ascending order; none for a long list.
+    std::span<const format::Row> short_list(std::size_t list) const { return short_lists_[list]; }
+    /// The list of `lists` that has the fewest rows. `lists` is not empty.
+    std::size_t shortest(ListMask lists) const;
+
+  private:
+    std::vector<ListMask> memberships_;
+    std::vector<std::size_t> counts_;
+    std::vector<std::vector<format::Row>> short_lists_;
+};
+
+}  // namespace gloved::kernels
