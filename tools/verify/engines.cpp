@@ -44,6 +44,7 @@ constexpr std::size_t kKindsOfQuestions = 3;
 /// What every way is asked.
 struct Round {
     const Model& model;
+    const kernels::RowLists& lists;
     Questions questions;
     std::vector<std::size_t> batches;
     std::size_t answers = 0;
@@ -174,7 +175,7 @@ Result<Tally> ask(Engine& engine, const std::string& name, const Round& round,
     return tally;
 }
 
-Answer oracle_answer(const Model& model, const Question& question) {
+Answer oracle_answer(const Model& model, const kernels::RowLists& lists, const Question& question) {
     const Query& query = question.query;
     std::vector<const kernels::QueryVector*> asked;
     if (const auto* const product = std::get_if<kernels::CosMul>(&query.kind)) {
@@ -198,6 +199,7 @@ Answer oracle_answer(const Model& model, const Question& question) {
         constexpr auto kAnyRank = std::numeric_limits<std::uint32_t>::max();
         return (filter.rank_below == kAnyRank || model.ranks()[row] < filter.rank_below) &&
                (!filter.rows || (row >= filter.rows->first && row < filter.rows->last)) &&
+               (lists.size() == 0 || filter.takes_lists(lists.memberships()[row])) &&
                score >= filter.min_score && !std::ranges::binary_search(excluded, row);
     };
     Answer answer;
@@ -245,7 +247,8 @@ Result<Tally> compare_with_oracle(const Round& round, const Answers& answers,
     Progress progress("searching plainly", numbers.size(), {"answers", 1});
     const auto produce = source::pieces_of(numbers.size(), 1, stop);
     const auto search = [&](Item& item) {
-        const Answer plain = oracle_answer(round.model, round.questions.at(numbers[item.first]));
+        const Answer plain =
+            oracle_answer(round.model, round.lists, round.questions.at(numbers[item.first]));
         item.fault =
             difference(round.model, answers.at(numbers[item.first]), {plain.hits, plain.count});
     };
@@ -287,8 +290,10 @@ Way make_way(const Model& model, const kernels::EngineEntry& entry, const std::s
 
 }  // namespace
 
-std::vector<Way> all_ways(const Model& model, std::size_t threads, const DeviceChoice& devices) {
+std::vector<Way> all_ways(const Model& model, std::size_t threads, const DeviceChoice& devices,
+                          std::shared_ptr<const kernels::RowLists> lists) {
     kernels::EngineOptions options;
+    options.lists = std::move(lists);
     options.threads = static_cast<unsigned>(threads);
     options.devices = devices;
     std::vector<Way> ways;
@@ -358,7 +363,8 @@ Result<std::vector<Way>> choose_ways(std::vector<Way> ways, const EngineChecks& 
 Status check_engines(const Model& model, const std::vector<Way>& ways, const EngineChecks& checks,
                      const std::atomic<bool>& stop, const Reporter& report) {
     const Round round{model,
-                      Questions(model, checks.seed),
+                      *checks.lists,
+                      Questions(model, checks.seed, checks.lists->size()),
                       batch_sizes(checks.answers, checks.seed),
                       checks.answers,
                       checks.threads,

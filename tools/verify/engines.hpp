@@ -13,6 +13,7 @@
 #include "common/format/model.hpp"
 #include "common/result.hpp"
 #include "kernels/engine.hpp"
+#include "kernels/row_lists.hpp"
 #include "tools/verify/check.hpp"
 
 namespace gloved::verify {
@@ -27,12 +28,18 @@ struct Way {
     bool required = false;  ///< whether `unavailable` is a fault
 };
 
+inline std::shared_ptr<const kernels::RowLists> no_lists() {
+    return std::make_shared<const kernels::RowLists>();
+}
+
 /// Lists the cpu engine once for each instruction set of this processor, best first, then the other
 /// engines of this build; cuda uses `devices`. Each is listed without planes and with planes, and
 /// has `threads` threads. If there are several devices, «rows» is the engine in which each holds a
-/// part of the rows, and «one» the engine on the first of them. The model must outlive all of them.
+/// part of the rows, and «one» the engine on the first of them. All know `lists`. The model must
+/// outlive all of them.
 std::vector<Way> all_ways(const format::Model& model, std::size_t threads,
-                          const DeviceChoice& devices = {.numbers = {}, .all = true});
+                          const DeviceChoice& devices = {.numbers = {}, .all = true},
+                          std::shared_ptr<const kernels::RowLists> lists = no_lists());
 
 /// How to check engines.
 struct EngineChecks {
@@ -42,6 +49,8 @@ struct EngineChecks {
     std::size_t threads = 1;     ///< of each engine
     std::string ways = {};       ///< names of ways, separated by commas; empty: all
     std::string reference = {};  ///< the way with which others are compared; empty: the first
+    /// Those that the ways know. Questions name them.
+    std::shared_ptr<const kernels::RowLists> lists = no_lists();
 };
 
 /// Selects the ways that checks.ways names, all if it is empty; checks.reference, if given, is the

@@ -19,6 +19,7 @@
 #include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/plane.hpp"
 #include "kernels/query_vector.hpp"
+#include "tools/random_list.hpp"
 #include "tools/verify/check.hpp"
 
 namespace gloved::verify {
@@ -69,8 +70,11 @@ class Random {
 /// Draws one question.
 class QuestionMaker {
   public:
-    QuestionMaker(const Model& model, std::uint64_t seed, std::size_t number)
-        : model_(model), chance_((seed + 1) * 0x9E3779B97F4A7C15 + number), number_(number) {}
+    QuestionMaker(const Model& model, std::uint64_t seed, std::size_t lists, std::size_t number)
+        : model_(model),
+          chance_((seed + 1) * 0x9E3779B97F4A7C15 + number),
+          lists_(lists),
+          number_(number) {}
 
     Question draw() {
         question_.unit = chance_.one_in(4);
@@ -92,6 +96,7 @@ class QuestionMaker {
         question_.query.k = draw_k();
         draw_excluded();
         draw_filter();
+        draw_list_names();
         return std::move(question_);
     }
 
@@ -318,6 +323,17 @@ class QuestionMaker {
         }
     }
 
+    void draw_list_names() {
+        if (lists_ == 0 || !chance_.one_in(4)) return;
+        kernels::Filter& filter = question_.query.filter;
+        const auto list = [&] { return kernels::ListMask{1} << chance_.below(lists_); };
+        const std::size_t of_ten = chance_.below(10);
+        if (of_ten < 8) filter.within |= list();
+        if (of_ten == 6) filter.within |= list();
+        if (of_ten >= 7) filter.without |= list();
+        if (of_ten == 9) filter.without |= list();
+    }
+
     /// The row's score, or sometimes the next float64 above or below.
     double score_of(Row row, const QueryVector& vector) {
         const double score =
@@ -329,6 +345,7 @@ class QuestionMaker {
 
     const Model& model_;
     Random chance_;
+    const std::size_t lists_;
     const std::size_t number_;
     Question question_;
     std::optional<Row> near_row_;  // the row near which the last vector lies
@@ -349,7 +366,18 @@ std::string name_of(const Model& model, const Question::Source& source) {
 }  // namespace
 
 Question Questions::at(std::size_t number) const {
-    return QuestionMaker(model_, seed_, number).draw();
+    return QuestionMaker(model_, seed_, lists_, number).draw();
+}
+
+kernels::RowLists draw_lists(const Model& model, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::vector<std::vector<Row>> lists;
+    for (const std::size_t count :
+         {std::size_t{1}, std::size_t{10}, std::size_t{1000}, std::size_t{100'000},
+          std::size_t{2'000'000}, model.rows() / 2, model.rows() / 2}) {
+        lists.push_back(random_list(model.rows(), count, random));
+    }
+    return {model.rows(), std::move(lists)};
 }
 
 std::vector<std::size_t> batch_sizes(std::size_t questions, std::uint64_t seed) {
@@ -382,6 +410,12 @@ std::string describe(const Model& model, const Question& question) {
     if (filter.rows) text += fmt::format(", rows {} to {}", filter.rows->first, filter.rows->last);
     if (filter.min_score > -std::numeric_limits<double>::infinity())
         text += fmt::format(", score >= {}", filter.min_score);
+    const auto named = [&](const char* how, kernels::ListMask lists) {
+        for (; lists != 0; lists &= lists - 1)
+            text += fmt::format(", {} list {}", how, std::countr_zero(lists));
+    };
+    named("within", filter.within);
+    named("without", filter.without);
     if (!query.excluded.empty()) text += fmt::format(", {} excluded", query.excluded.size());
     return text;
 }

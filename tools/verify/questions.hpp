@@ -9,6 +9,7 @@
 
 #include "common/format/model.hpp"
 #include "kernels/engine.hpp"
+#include "kernels/row_lists.hpp"
 #include "tools/verify/oracle.hpp"
 
 namespace gloved::verify {
@@ -26,6 +27,10 @@ struct Question {
     bool unit = false;            ///< whether words are normalized before they are added
 };
 
+/// Lists of random words of a model, for the engines and the oracle: of 1, 10, 1,000, 100,000 and
+/// 2,000,000 words, or all, and two of a half of all. They depend on model and seed alone.
+kernels::RowLists draw_lists(const format::Model& model, std::uint64_t seed);
+
 /// Makes questions by their numbers. A question depends on model, seed and number alone, on any
 /// machine. Safe for concurrent use.
 ///
@@ -33,12 +38,14 @@ struct Question {
 /// or opposite to a row; with only one, few or equal components, or components of very different
 /// size; and vectors for which the inequality of the 4-bit plane is an equation. k is mostly 10,
 /// otherwise 1, 2, 100, 1,024 or more than there are rows. Filters leave between one row and all.
-/// min_score is above, below and exactly at scores of rows. The first three questions include a
-/// CosMul and a CountBefore.
+/// min_score is above, below and exactly at scores of rows. One in four names lists of draw_lists,
+/// alone or with others, also besides all other filters. The first three questions include a CosMul
+/// and a CountBefore.
 class Questions {
   public:
-    /// The model must outlive it.
-    Questions(const format::Model& model, std::uint64_t seed) : model_(model), seed_(seed) {}
+    /// `model` must outlive it. `lists`: how many lists questions may name.
+    Questions(const format::Model& model, std::uint64_t seed, std::size_t lists)
+        : model_(model), seed_(seed), lists_(lists) {}
 
     /// Question number `number`, from 0.
     Question at(std::size_t number) const;
@@ -46,6 +53,7 @@ class Questions {
   private:
     const format::Model& model_;
     std::uint64_t seed_;
+    std::size_t lists_;
 };
 
 /// Sizes of batches, 1 to 1,024 in mixed order, that add up to `questions`.

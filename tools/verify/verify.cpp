@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "tools/source/report.hpp"
 #include "tools/source/source.hpp"
 #include "tools/verify/planes.hpp"
+#include "tools/verify/questions.hpp"
 #include "tools/verify/values.hpp"
 
 namespace gloved::verify {
@@ -278,7 +280,9 @@ Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>&
     } else if (options.engines) {
         EngineChecks checks = options.asked;
         checks.threads = options.threads;
-        const auto ways = choose_ways(all_ways(*model, options.threads, options.devices), checks);
+        checks.lists = std::make_shared<const kernels::RowLists>(draw_lists(*model, checks.seed));
+        const auto ways =
+            choose_ways(all_ways(*model, options.threads, options.devices, checks.lists), checks);
         if (!ways) {
             report({"engines", false, ways.error().message});
         } else if (Status checked = check_engines(*model, *ways, checks, stop, report); !checked) {
