@@ -11,6 +11,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <random>
 #include <set>
 #include <span>
 #include <string>
@@ -22,9 +23,11 @@
 #include "kernels/engine_options.hpp"
 #include "kernels/query_vector.hpp"
 #include "kernels/registry.hpp"
+#include "kernels/row_lists.hpp"
 #include "kernels/thread_pool.hpp"
 #include "tools/bench/device_read.hpp"
 #include "tools/bench/table.hpp"
+#include "tools/random_list.hpp"
 
 namespace gloved::bench {
 namespace {
@@ -64,6 +67,7 @@ bool is_on_device(EngineKind kind) { return kind == EngineKind::cuda; }
 /// Makes one engine and prints how long that took, and the engine's messages.
 Result<NamedEngine> make_engine(EngineKind kind, const std::string& simd,
                                 const DeviceChoice& devices, const format::Model& model,
+                                const std::shared_ptr<const kernels::RowLists>& lists,
                                 const Settings& settings) {
     NamedEngine named;
     named.on_device = is_on_device(kind);
@@ -79,6 +83,7 @@ Result<NamedEngine> make_engine(EngineKind kind, const std::string& simd,
     options.wgmma = settings.wgmma;
     options.gpu_memory_bytes = settings.gpu_memory_bytes;
     options.time_device = true;
+    options.lists = lists;
     options.log = [&](const std::string& line) { said.emplace_back(ms_since(begin), line); };
     auto engine = kernels::make_engine(kind, model, options);
     const double ms = ms_since(begin);
@@ -109,12 +114,22 @@ Result<NamedEngine> make_engine(EngineKind kind, const std::string& simd,
     return named;
 }
 
+std::shared_ptr<const kernels::RowLists> make_lists(const format::Model& model,
+                                                    const Settings& settings) {
+    std::mt19937_64 random(settings.seed);
+    std::vector<std::vector<format::Row>> lists;
+    for (const std::size_t size : settings.within)
+        lists.push_back(random_list(model.rows(), size, random));
+    return std::make_shared<const kernels::RowLists>(model.rows(), std::move(lists));
+}
+
 Result<std::vector<NamedEngine>> make_engines(const format::Model& model,
                                               const Settings& settings) {
+    const auto lists = make_lists(model, settings);
     std::vector<NamedEngine> engines;
     const auto add = [&](EngineKind kind, const std::string& simd,
                          const DeviceChoice& devices) -> Status {
-        auto engine = make_engine(kind, simd, devices, model, settings);
+        auto engine = make_engine(kind, simd, devices, model, lists, settings);
         if (!engine) return engine.error();
         engines.push_back(*std::move(engine));
         return {};
@@ -230,26 +245,38 @@ class EngineBenchmark {
         for (const std::size_t batch : named.batches) {
             const std::size_t index = contenders_.size();
             if (named.on_device && !named.on_several) on_one_device_[batch] = index;
-            if (named.on_several) on_several_.insert(index);
-            // Several devices answer a batch at the same time, each in a time of its own.
-            const bool timed = named.on_device && (!named.on_several || batch == 1);
-            add({batch == 1 ? fmt::format("{}: one query", named.label)
-                            : fmt::format("{}: batch of {}", named.label, batch),
-                 batch, [this, batch, &named](std::size_t) { made_ = prepare(named, batch); },
-                 [this, &named]() -> Status {
-                     if (!made_) return made_;
-                     auto answers = named.engine->run(queries_);
-                     if (!answers) return answers.error();
-                     answers_ = *std::move(answers);
-                     return {};
-                 },
-                 timed ? std::function<double()>([this] { return device_ms_; }) : nullptr,
-                 [this, index] {
-                     device_ms_ = device_ms_of(answers_);
-                     note(notes_[index], answers_);
-                 }},
-                true);
+            add_batch(named, batch, std::nullopt);
+            for (std::size_t list = 0; list < settings_.within.size(); ++list) {
+                without_list_[contenders_.size()] = index;
+                add_batch(named, batch, list);
+            }
         }
+    }
+
+    /// `list`: the place in Settings::within of the list in which to search; nullopt: in none.
+    void add_batch(NamedEngine& named, std::size_t batch, std::optional<std::size_t> list) {
+        const std::size_t index = contenders_.size();
+        if (named.on_several) on_several_.insert(index);
+        // Several devices answer a batch at the same time, each in a time of its own.
+        const bool timed = named.on_device && (!named.on_several || batch == 1);
+        add({fmt::format("{}: {}{}", named.label,
+                         batch == 1 ? "one query" : fmt::format("batch of {}", batch),
+                         list ? fmt::format(" within {}", settings_.within[*list]) : ""),
+             batch,
+             [this, batch, list, &named](std::size_t) { made_ = prepare(named, batch, list); },
+             [this, &named]() -> Status {
+                 if (!made_) return made_;
+                 auto answers = named.engine->run(queries_);
+                 if (!answers) return answers.error();
+                 answers_ = *std::move(answers);
+                 return {};
+             },
+             timed ? std::function<double()>([this] { return device_ms_; }) : nullptr,
+             [this, index] {
+                 device_ms_ = device_ms_of(answers_);
+                 note(notes_[index], answers_);
+             }},
+            true);
     }
 
     Result<Table> run(std::size_t rounds) {
@@ -262,12 +289,14 @@ class EngineBenchmark {
             const Series& series = (*all)[i];
             // Each engine's single query comes before its batches.
             if (!is_engine_[i]) single = nullptr;
-            if (is_engine_[i] && series.queries == 1) single = &series;
+            const auto without = without_list_.find(i);
+            const bool has_list = without != without_list_.end();
+            if (is_engine_[i] && series.queries == 1 && !has_list) single = &series;
             const bool several = on_several_.contains(i);
             const auto one = on_one_device_.find(series.queries);
-            const bool has_peer = several && one != on_one_device_.end();
-            table.add(
-                cells(series, notes_[i], single, has_peer ? &(*all)[one->second] : nullptr, peers));
+            const bool has_peer = several && !has_list && one != on_one_device_.end();
+            table.add(cells(series, notes_[i], single, has_peer ? &(*all)[one->second] : nullptr,
+                            has_list ? &(*all)[without->second] : nullptr, peers));
         }
         return table;
     }
@@ -275,11 +304,14 @@ class EngineBenchmark {
   private:
     /// Makes a batch, and lets an engine on a GPU answer one query more, so that its threads are as
     /// awake as in a row of batches.
-    Status prepare(NamedEngine& named, std::size_t batch) {
+    Status prepare(NamedEngine& named, std::size_t batch, std::optional<std::size_t> list) {
         answers_.clear();
         auto fresh = make_queries(model_, words_, batch + 1, settings_);
         if (!fresh) return fresh.error();
         queries_ = *std::move(fresh);
+        for (kernels::Query& query : queries_) {
+            if (list) query.filter.within = kernels::ListMask{1} << *list;
+        }
         if (named.on_device) {
             for (std::size_t i = 0; i < kWarmingQueries; ++i) {
                 auto answer = named.engine->run(std::span(queries_).last(1));
@@ -321,6 +353,7 @@ class EngineBenchmark {
         const Series* ceiling = nullptr;
         std::vector<const Series*> sgemm{};
         bool several = false;  // whether an engine ran on several devices
+        bool lists = false;    // whether an engine searched within lists
         bool codes = false;    // whether an engine searched codes first
 
         const Series* sgemm_of(std::size_t batch) const {
@@ -337,6 +370,7 @@ class EngineBenchmark {
         if (sgemv_) peers.sgemv = &all[*sgemv_];
         if (ceiling_) peers.ceiling = &all[*ceiling_];
         peers.several = !on_several_.empty();
+        peers.lists = !without_list_.empty();
         for (const std::size_t index : sgemm_) peers.sgemm.push_back(&all[index]);
         peers.codes =
             std::ranges::any_of(notes_, [](const Notes& n) { return is_by_codes(n.pass); });
@@ -355,15 +389,18 @@ class EngineBenchmark {
         also(!peers.sgemm.empty(), {"x sgemm"});
         also(peers.ceiling != nullptr, {"x ceiling"});
         also(peers.several, {"x one GPU"});
+        also(peers.lists, {"x no list"});
         also(true, {"ms a query", "queries/s", "gain over single", "pass"});
         also(peers.codes, {"survivors", "p99", "% of bytes", "p99 %"});
         return headings;
     }
 
     /// The cells of a series. `single` is the single query of the same engine, if it is one;
-    /// `one_device` is the same batch on one device, if the series is of several.
+    /// `one_device` is the same batch on one device, if the series is of several; `no_list` is the
+    /// same batch without a list, if the series is within one.
     std::vector<std::string> cells(const Series& series, const Notes& notes, const Series* single,
-                                   const Series* one_device, const Peers& peers) const {
+                                   const Series* one_device, const Series* no_list,
+                                   const Peers& peers) const {
         const bool on_device = !series.device_ms.empty();
         const double ms = series.median();
         const double device_ms = on_device ? bench::median(series.device_ms) : 0;
@@ -391,6 +428,7 @@ class EngineBenchmark {
             return fmt::format("{:.3f}", device_ms / bench::median(peers.ceiling->device_ms));
         });
         cell(peers.several, one_device != nullptr, [&] { return ratio(ms, one_device); });
+        cell(peers.lists, no_list != nullptr, [&] { return ratio(ms, no_list); });
         cell(true, series.queries > 0, [&] { return fmt::format("{:.3f}", ms / queries); });
         cell(true, series.queries > 0, [&] { return fmt::format("{:.0f}", queries / ms * 1000); });
         cell(true, single != nullptr && single != &series,
@@ -425,6 +463,7 @@ class EngineBenchmark {
     std::vector<std::size_t> sgemm_;                    // indices of contenders
     std::map<std::size_t, std::size_t> on_one_device_;  // by batch, indices of contenders
     std::set<std::size_t> on_several_;                  // indices of contenders
+    std::map<std::size_t, std::size_t> without_list_;   // of one within a list, the same without
 };
 
 }  // namespace

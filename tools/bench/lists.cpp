@@ -6,6 +6,8 @@
 #include <set>
 
 #include "cli/command_line.hpp"
+#include "common/format/layout.hpp"
+#include "kernels/row_lists.hpp"
 
 namespace gloved::bench {
 namespace {
@@ -29,6 +31,17 @@ std::vector<std::size_t> parse_batches(std::string_view text) {
             cli::parse_count("--batches (numbers with commas between)", part, 1, 1 << 20));
     }
     return {batches.begin(), batches.end()};
+}
+
+std::vector<std::size_t> parse_list_sizes(std::string_view text) {
+    std::vector<std::size_t> sizes;
+    for (const std::string_view part : split(text)) {
+        sizes.push_back(
+            cli::parse_count("--within (numbers with commas between)", part, 1, format::kMaxRows));
+    }
+    if (sizes.size() > kernels::kMaxLists)
+        throw cli::WrongUsage(fmt::format("--within takes up to {} sizes", kernels::kMaxLists));
+    return sizes;
 }
 
 std::vector<std::string> parse_names(std::string_view name, std::string_view text,

@@ -14,6 +14,9 @@ namespace gloved::bench {
 /// batches are compared with single queries.
 std::vector<std::size_t> parse_batches(std::string_view text);
 
+/// Parses the sizes of lists of words. Returns them in their order. At most kernels::kMaxLists.
+std::vector<std::size_t> parse_list_sizes(std::string_view text);
+
 /// Parses names, each of which must be in `known`. Returns them in the order of `known`, each once.
 /// `name` is what the message calls the list.
 std::vector<std::string> parse_names(std::string_view name, std::string_view text,

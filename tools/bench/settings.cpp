@@ -65,6 +65,7 @@ void read_engine_settings(const cli::CommandLine& line, Settings& settings) {
     settings.k = line.count("k", 1, format::kMaxRows);
     settings.top = line.count("top", 1, format::kMaxRows, 0);
     settings.range = line.count("range", 1, format::kMaxRows, 0);
+    if (line.given("within")) settings.within = parse_list_sizes(line.text("within"));
     settings.exclude = line.count("exclude", 1, kMaxExcluded, 1);
     if (line.given("min")) settings.min_score = read_score(line.text("min"));
     settings.repeat = line.count("repeat", 1, kMaxRepeat, 0);
@@ -143,6 +144,9 @@ cli::Options describe_options() {
         ("top", cli::value("N"), "search the N most frequent words only")  //
         ("range", cli::value("N"),
          "search N neighbouring words only, at a random place for each query, as a prefix does")  //
+        ("within", cli::value("LIST"),
+         "also search within lists of so many random words, numbers with commas between, each "
+         "beside the search without")  //
         ("exclude", cli::value("N", "1"),
          "words that each query excludes: its own and random ones")              //
         ("min", cli::value("S"), "search words with a score of S or more only")  //

@@ -33,6 +33,7 @@ struct Settings : RunSettings {
     std::size_t k = 0;                 ///< hits per query
     std::size_t top = 0;               ///< Filter::rank_below of queries; 0: all ranks
     std::size_t range = 0;             ///< rows of Filter::rows, at a random place; 0: all
+    std::vector<std::size_t> within;   ///< sizes of lists in which to search too
     std::size_t exclude = 1;           ///< excluded rows: the query's own word and random ones
     std::optional<double> min_score;   ///< Filter::min_score
     std::size_t repeat = 0;            ///< rounds; 0: the measurement's default
