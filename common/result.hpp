@@ -16,6 +16,7 @@ enum class ErrorCode {
     bad_request,
     unknown_word,
     unknown_model,
+    unknown_list,
     zero_vector,
     too_long,
     forbidden,

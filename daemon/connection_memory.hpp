@@ -60,6 +60,10 @@ inline std::size_t parsed_bytes(const wire::Request& request) {
         for (const expr::Term& term : argument.terms) add(term.word);
     }
     add(request.options.prefix);
+    for (const auto* names : {&request.options.within, &request.options.without}) {
+        bytes += names->capacity() * sizeof(std::string);
+        for (const std::string& name : *names) add(name);
+    }
     return bytes;
 }
 

@@ -59,9 +59,11 @@ double milliseconds(Clock::duration duration) {
 }  // namespace
 
 EngineWorker::EngineWorker(std::string name, std::shared_ptr<const format::Model> model,
+                           std::shared_ptr<const WordLists> lists,
                            std::unique_ptr<kernels::Engine> engine, const Settings& settings)
     : name_(std::move(name)),
       model_(std::move(model)),
+      lists_(std::move(lists)),
       known_(model_),
       engine_(std::move(engine)),
       settings_(settings),
@@ -369,7 +371,7 @@ void EngineWorker::parse_line(Job& job) {
 }
 
 void EngineWorker::make_query(Job& job) {
-    auto query = resolve_query(*job.request, *model_);
+    auto query = resolve_query(*job.request, *model_, *lists_);
     job.request = nullptr;
     if (!query) {
         job.error = query.error();
@@ -380,7 +382,8 @@ void EngineWorker::make_query(Job& job) {
 }
 
 void EngineWorker::make_reply(Job& job) {
-    auto reply = reply_without_engine(*job.request, model_, name_, job.form, job.times.arrived);
+    auto reply =
+        reply_without_engine(*job.request, model_, *lists_, name_, job.form, job.times.arrived);
     job.request = nullptr;
     if (!reply) {
         job.error = reply.error();

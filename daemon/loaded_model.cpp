@@ -12,11 +12,13 @@ constexpr std::chrono::milliseconds kMaxSuggestTime{5};
 
 std::vector<std::unique_ptr<EngineWorker>> workers_of(
     const std::string& name, const std::shared_ptr<const format::Model>& model,
+    const std::shared_ptr<const WordLists>& lists,
     std::vector<std::unique_ptr<kernels::Engine>> engines, const Settings& settings) {
     std::vector<std::unique_ptr<EngineWorker>> workers;
     workers.reserve(engines.size());
     for (auto& engine : engines)
-        workers.push_back(std::make_unique<EngineWorker>(name, model, std::move(engine), settings));
+        workers.push_back(
+            std::make_unique<EngineWorker>(name, model, lists, std::move(engine), settings));
     return workers;
 }
 
@@ -24,12 +26,14 @@ std::vector<std::unique_ptr<EngineWorker>> workers_of(
 
 LoadedModel::LoadedModel(std::string name, std::shared_ptr<const format::Model> model,
                          std::optional<format::Neighbors> neighbors,
+                         std::shared_ptr<const WordLists> lists,
                          std::vector<std::unique_ptr<kernels::Engine>> engines,
                          const Settings& settings)
     : name_(std::move(name)),
       model_(std::move(model)),
       neighbors_(std::move(neighbors)),
-      workers_(workers_of(name_, model_, std::move(engines), settings)),
+      lists_(std::move(lists)),
+      workers_(workers_of(name_, model_, lists_, std::move(engines), settings)),
       // With a GPU, the host reads rows only for look-ups.
       pinning_(
           model_,

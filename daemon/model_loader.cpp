@@ -15,6 +15,7 @@
 #include "daemon/log.hpp"
 #include "daemon/pin.hpp"
 #include "daemon/service_manager.hpp"
+#include "daemon/word_lists.hpp"
 #include "kernels/engine.hpp"
 #include "kernels/engine_options.hpp"
 #include "kernels/registry.hpp"
@@ -24,7 +25,7 @@ namespace {
 
 using kernels::EngineKind;
 
-kernels::EngineOptions engine_options(const Settings& settings) {
+kernels::EngineOptions engine_options(const Settings& settings, const WordLists& lists) {
     kernels::EngineOptions options;
     options.threads = settings.threads;
     options.simd = settings.simd;
@@ -33,6 +34,7 @@ kernels::EngineOptions engine_options(const Settings& settings) {
     options.pin = settings.pin != Pin::off;
     options.planes = settings.planes;
     options.gpu_memory_bytes = settings.gpu_memory_bytes;
+    options.lists = lists.rows();
     options.log = [](const std::string& line) { write_log_always(spdlog::level::info, line); };
     return options;
 }
@@ -48,6 +50,7 @@ struct OpenedModel {
     std::shared_ptr<const format::Model> model;
     std::unique_ptr<kernels::Engine> engine;  ///< has answered a known query
     std::optional<format::Neighbors> neighbors;
+    std::shared_ptr<const WordLists> lists;
 };
 
 Result<std::optional<format::Neighbors>> open_neighbors(const format::Model& model,
@@ -78,7 +81,9 @@ Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& sett
     if (!neighbors) return neighbors.error();
     const auto chosen = choice.get();
     if (!chosen) return chosen.error();
-    auto engine = kernels::make_engine(*chosen, *model, engine_options(settings));
+    auto lists = WordLists::read(setting.lists, *model);
+    if (!lists) return lists.error();
+    auto engine = kernels::make_engine(*chosen, *model, engine_options(settings, *lists));
     if (!engine) return engine.error();
     // Scanning all rows of a model that is not in memory yet takes as long as reading it. Under a
     // watchdog that time is taken now: in service, a first query that waits for a slow disk would
@@ -87,7 +92,8 @@ Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& sett
         verify || (*engine)->kind() != EngineKind::cpu || watchdog_interval().has_value();
     if (Status answered = KnownAnswer(model).ask(**engine, of_all_rows); !answered)
         return answered.error();
-    return OpenedModel{std::move(model), *std::move(engine), *std::move(neighbors)};
+    return OpenedModel{std::move(model), *std::move(engine), *std::move(neighbors),
+                       std::make_shared<const WordLists>(*std::move(lists))};
 }
 
 }  // namespace
@@ -95,7 +101,7 @@ Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& sett
 Loaded load_model(const ModelSetting& setting, const Settings& settings, bool verify) {
     auto opened = open_model(setting, settings, verify);
     if (!opened) return opened.error();
-    auto& [model, engine, neighbors] = *opened;
+    auto& [model, engine, neighbors, lists] = *opened;
     const bool on_cpu = engine->kind() == EngineKind::cpu;
     if (settings.pin == Pin::on && on_cpu) {
         if (Status locked = lock_values(*model); !locked) return locked.error();
@@ -110,19 +116,19 @@ Loaded load_model(const ModelSetting& setting, const Settings& settings, bool ve
     std::vector<std::unique_ptr<kernels::Engine>> engines;
     engines.push_back(std::move(engine));
     if (!on_cpu) {
-        auto cpu = kernels::make_engine(EngineKind::cpu, *model, engine_options(settings));
+        auto cpu = kernels::make_engine(EngineKind::cpu, *model, engine_options(settings, *lists));
         if (!cpu) return cpu.error();
         log_info("engine cpu, for requests with engine=cpu: {}", (*cpu)->description());
         engines.push_back(*std::move(cpu));
     }
     return std::make_shared<LoadedModel>(setting.name, std::move(model), std::move(neighbors),
-                                         std::move(engines), settings);
+                                         std::move(lists), std::move(engines), settings);
 }
 
 Result<std::string> check_model(const ModelSetting& setting, const Settings& settings) {
     const auto opened = open_model(setting, settings, true);
     if (!opened) return opened.error();
-    const auto& [model, engine, neighbors] = *opened;
+    const auto& [model, engine, neighbors, lists] = *opened;
     return fmt::format("{}: {} words x {}, generation {}, checksums hold, engine {} ({}) answers",
                        setting.path, model->rows(), model->dim(), format::hex(model->generation()),
                        engine->name(), engine->description());

@@ -25,6 +25,7 @@
 #include "common/wire/request.hpp"
 #include "daemon/log.hpp"
 #include "kernels/engine.hpp"
+#include "kernels/row_lists.hpp"
 #include "kernels/thread_pool.hpp"
 
 namespace gloved::daemon {
@@ -57,6 +58,8 @@ socket. Runs in the foreground.
 Example:
   gloved --model models/glove --socket /tmp/gloved.sock
   echo 'king - man + woman' | socat -t60 - UNIX-CONNECT:/tmp/gloved.sock
+  gloved --model models/glove --list animals=animals.txt
+  echo 'NEAR within=animals snake' | gloved-client --lines
 )";
 
 constexpr const char* kClosing = R"(
@@ -155,7 +158,7 @@ po::typed_value<std::string>* text(const char* value_name,
     return po::value<std::string>()->value_name(value_name)->notifier(std::move(take));
 }
 
-bool is_model_name(const std::string& name) {
+bool is_name(const std::string& name) {
     return !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
         return std::isalnum(c) || c == '.' || c == '_' || c == '-';
     });
@@ -176,7 +179,7 @@ void add_model(const std::string& text, std::vector<ModelSetting>& models) {
         model.name = trimmed.substr(trimmed.rfind('/') + 1);
     }
     if (model.path.empty()) throw po::error("--model needs a directory");
-    if (!is_model_name(model.name)) {
+    if (!is_name(model.name)) {
         throw po::error(
             fmt::format("--model: {} is not a valid model name (letters, digits, '.', '_', '-'); "
                         "choose one with --model NAME=DIR",
@@ -189,6 +192,39 @@ void add_model(const std::string& text, std::vector<ModelSetting>& models) {
         }
     }
     models.push_back(std::move(model));
+}
+
+/// Gives a list «[MODEL/]NAME=FILE» to the model that it names, or to all.
+void add_list(const std::string& text, std::vector<ModelSetting>& models) {
+    const std::size_t equals = std::min(text.find('='), text.size());
+    std::string name = text.substr(0, equals);
+    const std::string path = equals < text.size() ? text.substr(equals + 1) : "";
+    const std::size_t slash = name.find('/');
+    const std::string model = slash == std::string::npos ? "" : name.substr(0, slash);
+    if (slash != std::string::npos) name.erase(0, slash + 1);
+    if (path.empty() || !is_name(name) || (slash != std::string::npos && model.empty())) {
+        throw po::error(fmt::format(
+            "--list takes NAME=FILE or MODEL/NAME=FILE, with a name of letters, digits, '.', '_' "
+            "and '-', not {}",
+            printable(text)));
+    }
+    bool found = false;
+    for (ModelSetting& of : models) {
+        if (!model.empty() && of.name != model) continue;
+        found = true;
+        if (std::ranges::find(of.lists, name, &ListSetting::name) != of.lists.end()) {
+            throw po::error(
+                fmt::format("--list: two lists of {} are called {}; rename one", of.name, name));
+        }
+        if (of.lists.size() == kernels::kMaxLists) {
+            throw po::error(fmt::format("--list: more than {} lists of {}; join some files",
+                                        kernels::kMaxLists, of.name));
+        }
+        of.lists.push_back({name, path});
+    }
+    if (!found) {
+        throw po::error(fmt::format("--list: there is no model {}; see --model", printable(model)));
+    }
 }
 
 void set_devices(const std::string& text, Settings& settings) {
@@ -219,6 +255,10 @@ po::options_description serving_options(Settings& settings) {
             }),
         "directory of a model; repeat to serve several. Requests choose a model by NAME, which "
         "defaults to the last part of DIR. The first model answers requests that choose none");
+    options.add_options()(
+        "list", po::value<std::vector<std::string>>()->value_name("[MODEL/]NAME=FILE"),
+        "a list of words for within= and without= in requests: a file with a word a line, for all "
+        "models or for MODEL; repeat for up to 64. RELOAD reads it again");
     add(options, "socket",
         text("PATH",
              [&](const std::string& path) {
@@ -389,6 +429,10 @@ Result<std::optional<Options>> read_options(int argc, char** argv, std::ostream&
     po::notify(given);
     options.check = given.count("check") != 0;
     if (settings.models.empty()) throw po::error("--model is required");
+    if (given.count("list") != 0) {
+        for (const std::string& list : given["list"].as<std::vector<std::string>>())
+            add_list(list, settings.models);
+    }
     if (settings.io_threads == 0) {
         settings.io_threads = std::clamp(
             kernels::usable_processors() * kLoops / kProcessorsForLoops, 1U, kMaxDefaultIoThreads);

@@ -12,22 +12,27 @@ namespace gloved::daemon {
 namespace {
 
 constexpr std::string_view kHelp =
-    "NEAR [k=N] [min=SCORE] [top=N] [prefix=TEXT] [norm=raw|unit] [exclude=inputs|none] "
+    "NEAR [k=N] [min=SCORE] [top=N] [prefix=TEXT] [within=LIST,...] [without=LIST,...] "
+    "[norm=raw|unit] [exclude=inputs|none] "
     "[engine=NAME] [model=NAME] [fields=row,rank,norm] [certify=0|1] EXPR\n"
-    "NEARVEC [k=N] [min=SCORE] [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] [fields=...] "
+    "NEARVEC [k=N] [min=SCORE] [top=N] [prefix=TEXT] [within=LIST,...] [without=LIST,...] "
+    "[engine=NAME] [model=NAME] [fields=...] "
     "[certify=0|1] NUMBER ... | base64=VECTOR\n"
-    "ANALOGY [k=N] [method=add|mul] [min=SCORE] [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] "
+    "ANALOGY [k=N] [method=add|mul] [min=SCORE] [top=N] [prefix=TEXT] [within=LIST,...] "
+    "[without=LIST,...] [engine=NAME] [model=NAME] "
     "[fields=...] [certify=0|1] A B C\n"
-    "RANK [top=N] [prefix=TEXT] [norm=raw|unit] [engine=NAME] [model=NAME] A B\n"
+    "RANK [top=N] [prefix=TEXT] [within=LIST,...] [without=LIST,...] [norm=raw|unit] [engine=NAME] "
+    "[model=NAME] A B\n"
     "SIM [norm=raw|unit] [model=NAME] A B\n"
     "DIST [norm=raw|unit] [model=NAME] A B\n"
     "VEC [encoding=decimal|base64] [model=NAME] WORD ...\n"
     "ODD [norm=raw|unit] [model=NAME] A B C ...\n"
     "MATRIX [metric=cosine|sqeuclidean] [model=NAME] WORD ...\n"
-    "PREFIX [k=N] [fields=row,rank,norm] [model=NAME] TEXT\n"
+    "PREFIX [k=N] [within=LIST,...] [without=LIST,...] [fields=row,rank,norm] [model=NAME] TEXT\n"
     "HAS [fields=row,rank,norm] [model=NAME] WORD ...\n"
     "MODELS\n"
     "USE NAME\n"
+    "LISTS [model=NAME]\n"
     "FORMAT text|json\n"
     "STATS [model=NAME] [prometheus]\n"
     "RELOAD [NAME]\n"
@@ -165,6 +170,20 @@ Reply help_reply(wire::Form form) {
 
 Reply use_reply(wire::Form form, const LoadedModel& loaded) {
     return {form, wire::Verb::use, model_fields(loaded.name(), loaded.model())};
+}
+
+Reply lists_reply(wire::Form form, const LoadedModel& loaded) {
+    Lines lines{loaded.lists().facts().size(), {}, nullptr};
+    wire::LineWriter line(lines.text, form, true);
+    for (const ListFacts& list : loaded.lists().facts()) {
+        line.begin();
+        line.text("list", list.name);
+        line.count("words", list.words);
+        line.count("missing", list.missing);
+        line.text("checksum", format::hex(list.checksum));
+        line.end();
+    }
+    return {form, wire::Verb::lists, model_fields(loaded.name(), loaded.model()), std::move(lines)};
 }
 
 Reply models_reply(wire::Form form, wire::Verb verb,

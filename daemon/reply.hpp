@@ -115,6 +115,8 @@ Lines score_line(wire::Form form, std::string_view name, double value);
 Reply help_reply(wire::Form form);
 /// The reply to USE; `loaded` is the model that it selects.
 Reply use_reply(wire::Form form, const LoadedModel& loaded);
+/// The reply to LISTS: one line per list of `loaded`.
+Reply lists_reply(wire::Form form, const LoadedModel& loaded);
 /// The reply to MODELS or RELOAD (`verb`): one line per model.
 Reply models_reply(wire::Form form, wire::Verb verb,
                    const std::vector<std::shared_ptr<LoadedModel>>& models);

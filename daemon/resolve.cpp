@@ -195,18 +195,37 @@ Lines has_lines(const wire::Request& request, const ModelPointer& model, wire::F
             std::make_unique<PresenceLines>(form, request.words, request.options.fields, model)};
 }
 
+/// Names the lists of within= and without= in `filter`.
+Status name_lists(const wire::Options& options, const WordLists& lists, kernels::Filter& filter) {
+    const auto within = lists.find(options.within);
+    if (!within) return within.error();
+    const auto without = lists.find(options.without);
+    if (!without) return without.error();
+    filter.within = *within;
+    filter.without = *without;
+    return {};
+}
+
 /// PREFIX: the keys that start with the text, by rank.
-Lines keys_with_prefix(const wire::Request& request, const ModelPointer& model, wire::Form form) {
+Result<Lines> keys_with_prefix(const wire::Request& request, const ModelPointer& model,
+                               const WordLists& lists, wire::Form form) {
+    kernels::Filter filter;
+    if (Status named = name_lists(request.options, lists, filter); !named) return named.error();
     const format::RowRange range = model->prefix_range(request.words[0]);
     const auto ranks = model->ranks();
     std::vector<kernels::Row> rows(range.size());
     std::iota(rows.begin(), rows.end(), static_cast<kernels::Row>(range.first));
+    if (filter.names_lists()) {
+        const auto memberships = lists.rows()->memberships();
+        std::erase_if(rows,
+                      [&](kernels::Row row) { return !filter.takes_lists(memberships[row]); });
+    }
     const std::size_t k = std::min(request.options.k, rows.size());
     std::partial_sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(k), rows.end(),
                       [&](kernels::Row a, kernels::Row b) { return ranks[a] < ranks[b]; });
     rows.resize(k);
     rows.shrink_to_fit();  // an empty prefix matches all words
-    return {
+    return Lines{
         k, {}, std::make_unique<RowLines>(form, std::move(rows), request.options.fields, model)};
 }
 
@@ -302,7 +321,7 @@ std::size_t count_words(const std::vector<wire::Argument>& arguments) {
 
 Result<Lines> lines_without_engine(const wire::Request& request,
                                    const std::shared_ptr<const format::Model>& model,
-                                   wire::Form form) {
+                                   const WordLists& lists, wire::Form form) {
     switch (request.verb) {
         case wire::Verb::sim:
         case wire::Verb::dist:
@@ -314,7 +333,7 @@ Result<Lines> lines_without_engine(const wire::Request& request,
         case wire::Verb::matrix:
             return lines_of_rows<MatrixLines>(request, request.options.metric, model, form);
         case wire::Verb::prefix:
-            return keys_with_prefix(request, model, form);
+            return keys_with_prefix(request, model, lists, form);
         default:
             assert(request.verb == wire::Verb::has);
             return has_lines(request, model, form);
@@ -328,7 +347,8 @@ bool needs_engine(wire::Verb verb) {
            verb == wire::Verb::rank;
 }
 
-Result<kernels::Query> resolve_query(const wire::Request& request, const format::Model& model) {
+Result<kernels::Query> resolve_query(const wire::Request& request, const format::Model& model,
+                                     const WordLists& lists) {
     assert(needs_engine(request.verb));
     // In its place: g++ 12 with -O1 warns wrongly of a query that is moved there.
     Result<kernels::Query> result = kernels::Query{};
@@ -338,6 +358,8 @@ Result<kernels::Query> resolve_query(const wire::Request& request, const format:
                          : request.verb == wire::Verb::analogy ? resolve_analogy
                                                                : resolve_rank;
     if (Status resolved = resolve(request, model, query); !resolved) return resolved.error();
+    if (Status named = name_lists(request.options, lists, query.filter); !named)
+        return named.error();
     const wire::Options& options = request.options;
     query.k = options.k;
     if (options.top) query.filter.rank_below = *options.top;
@@ -367,9 +389,9 @@ bool is_quick(const wire::Request& request) {
 
 Result<Reply> reply_without_engine(const wire::Request& request,
                                    const std::shared_ptr<const format::Model>& model,
-                                   const std::string& name, wire::Form form,
+                                   const WordLists& lists, const std::string& name, wire::Form form,
                                    Clock::time_point arrived) {
-    auto lines = lines_without_engine(request, model, form);
+    auto lines = lines_without_engine(request, model, lists, form);
     if (!lines) return lines.error();
     auto fields = model_fields(name, *model);
     fields.insert(fields.begin(), time_field(Clock::now() - arrived));

@@ -173,6 +173,8 @@ void Session::handle_line(std::string_view line) {
             return answer_now(verb, models_reply(form_, verb, loop_.models()));
         case wire::Verb::use:
             return use(*request);
+        case wire::Verb::lists:
+            return show_lists(*request);
         case wire::Verb::stats:
             return show_statistics(*request);
         case wire::Verb::reload:
@@ -224,6 +226,12 @@ void Session::use(const wire::Request& request) {
     if (!place) return answer_error(request.verb, place.error());
     model_ = *place;
     answer_now(request.verb, use_reply(form_, *loop_.models()[model_]));
+}
+
+void Session::show_lists(const wire::Request& request) {
+    const auto place = place_for(request);
+    if (!place) return answer_error(request.verb, place.error());
+    answer_now(request.verb, lists_reply(form_, *loop_.models()[*place]));
 }
 
 void Session::show_statistics(const wire::Request& request) {
@@ -289,7 +297,7 @@ void Session::submit(wire::Request request, std::string_view line) {
 
 void Session::ask_engine(const SlotPointer& slot, const wire::Request& request) {
     const format::Model& model = slot->model->model();
-    auto query = resolve_query(request, model);
+    auto query = resolve_query(request, model, slot->model->lists());
     if (!query) return finish_here(slot, Reply(slot->form, std::move(query).error()));
     if (auto hits = find_stored_answer(request, *query, *slot->model)) {
         slot->model->count_stored_answer();
@@ -305,8 +313,8 @@ void Session::ask_engine(const SlotPointer& slot, const wire::Request& request) 
 }
 
 void Session::look_up(const SlotPointer& slot, const wire::Request& request) {
-    auto reply = reply_without_engine(request, model_of(slot->model), slot->model->name(),
-                                      slot->form, slot->times.arrived);
+    auto reply = reply_without_engine(request, model_of(slot->model), slot->model->lists(),
+                                      slot->model->name(), slot->form, slot->times.arrived);
     if (!reply) return finish_here(slot, Reply(slot->form, std::move(reply).error()));
     slot->worker->count_look_up();
     finish_here(slot, *std::move(reply));

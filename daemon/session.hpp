@@ -134,6 +134,7 @@ class Session : public std::enable_shared_from_this<Session> {
     /// The place of the model that a request names, else the connection's. Error: unknown_model.
     Result<std::size_t> place_for(const wire::Request& request) const;
     void use(const wire::Request& request);
+    void show_lists(const wire::Request& request);
     void show_statistics(const wire::Request& request);
     void reload(const wire::Request& request);
     void accept_answer(const SlotPointer& slot);

@@ -35,10 +35,17 @@ struct Limits {
 /// start; `on`: before serving, and it is an error if the system refuses.
 enum class Pin { automatic, on, off };
 
-/// A model to serve, and what it is called.
+/// A file with a word a line, and what requests call it.
+struct ListSetting {
+    std::string name;
+    std::string path;
+};
+
+/// A model to serve, what it is called, and its lists.
 struct ModelSetting {
     std::string name;
     std::string path;
+    std::vector<ListSetting> lists = {};
 };
 
 /// All settings. Those without a comment are the options of the same names in `gloved --help`.

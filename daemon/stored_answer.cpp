@@ -28,7 +28,8 @@ bool asks_for_neighbors(const wire::Request& request, std::size_t stored) {
     return request.verb == wire::Verb::near && request.terms.size() == 1 &&
            request.terms[0].coefficient == 1.0 && options.norm == wire::Norm::raw &&
            options.exclude_inputs && !options.top && !options.min && options.prefix.empty() &&
-           options.engine.empty() && options.k <= std::min(stored, kMaxHits);
+           options.within.empty() && options.without.empty() && options.engine.empty() &&
+           options.k <= std::min(stored, kMaxHits);
 }
 
 /// The hits with the rows of `list`; nothing if they cannot be those of an answer.

@@ -95,6 +95,7 @@ struct Filter {
     ListMask within = 0;   ///< lists that all have the row, of the engine's (EngineOptions::lists)
     ListMask without = 0;  ///< lists of which none has the row
 
+    bool names_lists() const { return (within | without) != 0; }
     /// Whether a row that is in the lists `of_row` is eligible as far as lists go.
     bool takes_lists(ListMask of_row) const {
         return (of_row & within) == within && (of_row & without) == 0;

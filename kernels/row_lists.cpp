@@ -6,16 +6,18 @@
 
 namespace gloved::kernels {
 
-RowLists::RowLists(std::size_t rows, std::vector<std::vector<format::Row>> lists) {
-    assert(lists.size() <= kMaxLists);
-    if (lists.empty()) return;
-    memberships_.resize(rows);
-    for (std::size_t list = 0; list < lists.size(); ++list) {
-        for (const format::Row row : lists[list]) memberships_[row] |= ListMask{1} << list;
-        counts_.push_back(lists[list].size());
-        if (lists[list].size() > kMaxShortList) lists[list] = {};
-    }
-    short_lists_ = std::move(lists);
+RowLists::RowLists(std::size_t rows, std::vector<std::vector<format::Row>> lists) : rows_(rows) {
+    for (std::vector<format::Row>& list : lists) add(std::move(list));
+}
+
+void RowLists::add(std::vector<format::Row> list) {
+    assert(size() < kMaxLists);
+    memberships_.resize(rows_);
+    const ListMask mask = ListMask{1} << size();
+    for (const format::Row row : list) memberships_[row] |= mask;
+    counts_.push_back(list.size());
+    short_lists_.push_back(list.size() <= kMaxShortList ? std::move(list)
+                                                        : std::vector<format::Row>());
 }
 
 std::size_t RowLists::shortest(ListMask lists) const {
@@ -26,6 +28,12 @@ std::size_t RowLists::shortest(ListMask lists) const {
         if (counts_[list] < counts_[shortest]) shortest = list;
     }
     return shortest;
+}
+
+std::size_t RowLists::bytes() const {
+    std::size_t bytes = memberships_.capacity() * sizeof(ListMask);
+    for (const auto& list : short_lists_) bytes += list.capacity() * sizeof(format::Row);
+    return bytes;
 }
 
 }  // namespace gloved::kernels

@@ -20,14 +20,17 @@ inline constexpr std::size_t kMaxShortList = std::size_t{1} << 16;
 
 /// Up to kMaxLists lists of rows of one model. Takes 8 bytes for each row of the model, however
 /// many lists there are and however long they are, and 4 bytes for each row of a short list.
-/// Immutable: any threads may read it.
+/// Once complete, any threads may read it.
 class RowLists {
   public:
-    /// No lists.
+    /// No lists, and none can be added.
     RowLists() = default;
-    /// Lists for a model of `rows` rows. The rows of a list are in ascending order, without
-    /// repetition. A list may be empty.
+    /// No lists yet, for a model of `rows` rows.
+    explicit RowLists(std::size_t rows) : rows_(rows) {}
+    /// These lists, each as for `add`.
     RowLists(std::size_t rows, std::vector<std::vector<format::Row>> lists);
+    /// Adds a list, which may be empty: rows in ascending order, without repetition.
+    void add(std::vector<format::Row> list);
 
     std::size_t size() const { return counts_.size(); }
     /// (rows) the lists that each row of the model is in; empty if there are no lists.
@@ -38,8 +41,11 @@ class RowLists {
     std::span<const format::Row> short_list(std::size_t list) const { return short_lists_[list]; }
     /// The list of `lists` that has the fewest rows. `lists` is not empty.
     std::size_t shortest(ListMask lists) const;
+    /// Memory of all lists.
+    std::size_t bytes() const;
 
   private:
+    std::size_t rows_ = 0;
     std::vector<ListMask> memberships_;
     std::vector<std::size_t> counts_;
     std::vector<std::vector<format::Row>> short_lists_;

@@ -78,6 +78,8 @@ std::string_view code_name(ErrorCode code) {
             return "unknown_word";
         case ErrorCode::unknown_model:
             return "unknown_model";
+        case ErrorCode::unknown_list:
+            return "unknown_list";
         case ErrorCode::zero_vector:
             return "zero_vector";
         case ErrorCode::too_long:

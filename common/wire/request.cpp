@@ -36,22 +36,25 @@ constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 
 /// The list of verbs.
 constexpr std::array kVerbs = {
-    VerbEntry{"NEAR", Verb::near, " k min top prefix norm exclude engine model fields certify ", 0,
+    VerbEntry{"NEAR", Verb::near,
+              " k min top prefix within without norm exclude engine model fields certify ", 0,
               kAny},
     VerbEntry{"SIM", Verb::sim, " norm model ", 2, 2},
     VerbEntry{"DIST", Verb::dist, " norm model ", 2, 2},
     VerbEntry{"VEC", Verb::vec, " encoding model ", 1, kAny},
-    VerbEntry{"ANALOGY", Verb::analogy, " k min top prefix method engine model fields certify ", 3,
-              3},
+    VerbEntry{"ANALOGY", Verb::analogy,
+              " k min top prefix within without method engine model fields certify ", 3, 3},
     VerbEntry{"ODD", Verb::odd, " norm model ", 3, kAny},
-    VerbEntry{"RANK", Verb::rank, " top prefix norm engine model ", 2, 2},
+    VerbEntry{"RANK", Verb::rank, " top prefix within without norm engine model ", 2, 2},
     VerbEntry{"MATRIX", Verb::matrix, " metric model ", 1, kMaxMatrixWords},
-    VerbEntry{"PREFIX", Verb::prefix, " k model fields ", 1, 1},
-    VerbEntry{"NEARVEC", Verb::nearvec, " k min top prefix base64 engine model fields certify ", 1,
+    VerbEntry{"PREFIX", Verb::prefix, " k within without model fields ", 1, 1},
+    VerbEntry{"NEARVEC", Verb::nearvec,
+              " k min top prefix within without base64 engine model fields certify ", 1,
               format::kMaxDim},
     VerbEntry{"HAS", Verb::has, " model fields ", 1, kAny},
     VerbEntry{"MODELS", Verb::models, "", 0, 0},
     VerbEntry{"USE", Verb::use, "", 1, 1},
+    VerbEntry{"LISTS", Verb::lists, " model ", 0, 0},
     VerbEntry{"STATS", Verb::stats, " model ", 0, 1},
     VerbEntry{"PING", Verb::ping, "", 0, 0},
     VerbEntry{"FORMAT", Verb::format, "", 1, 1},
@@ -114,6 +117,21 @@ Result<std::vector<Field>> parse_fields(const Option& option) {
     }
 }
 
+/// Names with commas between.
+Result<std::vector<std::string>> parse_names(const Option& option) {
+    std::vector<std::string> names;
+    for (std::string_view rest = option.value;;) {
+        const std::size_t comma = std::min(rest.find(','), rest.size());
+        if (comma == 0) {
+            return bad_request(fmt::format("{}= takes names of lists between commas, not {}",
+                                           option.name, printable(option.value)));
+        }
+        names.emplace_back(rest.substr(0, comma));
+        if (comma == rest.size()) return names;
+        rest.remove_prefix(comma + 1);
+    }
+}
+
 /// The components of a vector, from the base64 of their bytes (float32, little-endian).
 Result<std::vector<float>> parse_base64(const Option& option) {
     const auto bytes = decode_base64(option.value);
@@ -149,6 +167,8 @@ Status apply(const Option& option, Request& request) {
         return store(parse_choice(option, "none", false, "inputs", true), options.exclude_inputs);
     if (option.name == "certify")
         return store(parse_choice(option, "0", false, "1", true), options.certify);
+    if (option.name == "within") return store(parse_names(option), options.within);
+    if (option.name == "without") return store(parse_names(option), options.without);
     if (option.name == "fields") return store(parse_fields(option), options.fields);
     if (option.name == "min") {
         auto number = expr::parse_number(option.value);

@@ -31,6 +31,7 @@ enum class Verb {
     has,
     models,
     use,
+    lists,
     stats,
     ping,
     format,
@@ -71,6 +72,8 @@ struct Options {
     std::optional<double> min;         ///< answer only hits with at least this score
     std::optional<std::uint32_t> top;  ///< answer only the `top` most frequent words
     std::string prefix;                ///< answer only words that begin with these bytes
+    std::vector<std::string> within;   ///< answer only words that are in all of these lists
+    std::vector<std::string> without;  ///< and in none of these
     Norm norm = Norm::raw;
     bool exclude_inputs = true;  ///< do not answer the words of the request
     std::string engine;          ///< name of an engine; empty: the model's first

@@ -22,7 +22,7 @@ class Eligible {
     Eligible(const Query& query, const format::Model& model, const RowLists& lists)
         : filter_(query.filter), excluded_(query.excluded) {
         if (filter_.rank_below != std::numeric_limits<std::uint32_t>::max()) ranks_ = model.ranks();
-        if ((filter_.within | filter_.without) != 0) memberships_ = lists.memberships();
+        if (filter_.names_lists()) memberships_ = lists.memberships();
         std::ranges::sort(excluded_);
     }
     bool operator()(Row row) const {

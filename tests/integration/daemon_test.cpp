@@ -63,7 +63,13 @@ std::vector<std::vector<Exchange>> transcripts() {
 
 class ProtocolPage : public testing::Test {
   protected:
-    Daemon daemon_{"glove=" + sample_model(), {"--model", "second=" + sample_model()}};
+    static std::string list(const std::string& name) {
+        return "=" + source_path("data/" + name + ".txt");
+    }
+
+    Daemon daemon_{"glove=" + sample_model(),
+                   {"--model", "second=" + sample_model(), "--list", "animals" + list("animals"),
+                    "--list", "glove/pets" + list("pets")}};
 };
 
 TEST_F(ProtocolPage, TranscriptsHoldOneByOne) {

@@ -69,7 +69,7 @@ TEST(Request, TakesEachOptionOfNear) {
     const Request request = request_of(
         "NEAR k=3 min=-0.5 top=1000 prefix=\"new \" norm=unit exclude=none engine=cpu model=glove "
         "fields=norm,row,rank "
-        "certify=1 a b");
+        "within=animals,pets without=birds certify=1 a b");
     EXPECT_EQ(request.options.k, 3U);
     EXPECT_EQ(request.options.min, -0.5);
     EXPECT_EQ(request.options.top, 1000U);
@@ -79,6 +79,8 @@ TEST(Request, TakesEachOptionOfNear) {
     EXPECT_EQ(request.options.engine, "cpu");
     EXPECT_EQ(request.options.model, "glove");
     EXPECT_EQ(request.options.fields, (std::vector<Field>{Field::norm, Field::row, Field::rank}));
+    EXPECT_EQ(request.options.within, (Words{"animals", "pets"}));
+    EXPECT_EQ(request.options.without, (Words{"birds"}));
     EXPECT_TRUE(request.options.certify);
     EXPECT_EQ(request.terms, (Terms{{1, "a"}, {1, "b"}}));
 
@@ -130,9 +132,11 @@ TEST(Request, HoldsNumbersToTheirBounds) {
 
 TEST(Request, RefusesChoicesItDoesNotHave) {
     for (const char* option :
-         {"norm=", "norm=l2", "norm=RAW", "exclude=all", "exclude=", "certify=2", "certify=yes",
-          "fields=", "fields=row,", "fields=,row", "fields=score", "fields=row;rank",
-          "engine=", "model=", "prefix=", "prefix=\"\"", "prefix=\"a", "model=\"a\"b"}) {
+         {"norm=",           "norm=l2",     "norm=RAW",    "exclude=all", "exclude=",
+          "certify=2",       "certify=yes", "within=",     "within=a,",   "without=,a",
+          "within=a,,b",     "fields=",     "fields=row,", "fields=,row", "fields=score",
+          "fields=row;rank", "engine=",     "model=",      "prefix=",     "prefix=\"\"",
+          "prefix=\"a",      "model=\"a\"b"}) {
         error_of(std::string("NEAR ") + option + " a");
     }
 }
@@ -247,6 +251,11 @@ TEST(Request, TakesTheOptionsOfEachVerb) {
     EXPECT_EQ(request_of("MATRIX a").options.metric, Metric::cosine);
     EXPECT_EQ(request_of("MATRIX metric=sqeuclidean a b").options.metric, Metric::sqeuclidean);
     EXPECT_EQ(request_of("RANK top=9 prefix=x engine=cpu a b").options.top, 9U);
+    EXPECT_EQ(request_of("RANK within=a a b").options.within, Words{"a"});
+    EXPECT_EQ(request_of("PREFIX without=a,b x").options.without, (Words{"a", "b"}));
+    EXPECT_EQ(request_of("NEARVEC within=a 1").options.within, Words{"a"});
+    EXPECT_EQ(request_of("ANALOGY within=a b c d").options.within, Words{"a"});
+    EXPECT_EQ(request_of("LISTS model=m").options.model, "m");
     EXPECT_EQ(request_of("VEC a").options.encoding, Encoding::decimal);
     EXPECT_EQ(request_of("VEC encoding=decimal a").options.encoding, Encoding::decimal);
     EXPECT_EQ(request_of("VEC model=m encoding=base64 a b").options.encoding, Encoding::base64);
@@ -255,8 +264,9 @@ TEST(Request, TakesTheOptionsOfEachVerb) {
               (std::vector<float>{0.5F, -1.0F, 2000.0F}));
     for (const char* line :
          {"ANALOGY method=sub a b c", "MATRIX metric=euclidean a", "SIM method=add a b",
-          "ODD k=2 a b c", "RANK k=2 a b", "VEC k=1 a", "VEC encoding=hex a", "VEC encoding= a",
-          "HAS encoding=base64 a", "MATRIX k=1 a", "NEARVEC 1 two", "NEARVEC 1 nan", "NEARVEC 1e39",
+          "ODD k=2 a b c", "RANK k=2 a b", "SIM within=a a b", "HAS without=a a", "LISTS a",
+          "VEC k=1 a", "VEC encoding=hex a", "VEC encoding= a", "HAS encoding=base64 a",
+          "MATRIX k=1 a", "NEARVEC 1 two", "NEARVEC 1 nan", "NEARVEC 1e39",
           "NEARVEC exclude=none 1"}) {
         error_of(line);
     }
@@ -365,9 +375,9 @@ TEST(Request, ReadsNumbersOfAnyForm) {
 }
 
 TEST(Request, EveryVerbIsReservedWhetherAnsweredOrNot) {
-    for (const char* name :
-         {"NEAR", "SIM", "DIST", "VEC", "ANALOGY", "ODD", "RANK", "MATRIX", "PREFIX", "NEARVEC",
-          "HAS", "MODELS", "USE", "STATS", "PING", "FORMAT", "RELOAD", "HELP", "QUIT"}) {
+    for (const char* name : {"NEAR",   "SIM",    "DIST",    "VEC",    "ANALOGY", "ODD", "RANK",
+                             "MATRIX", "PREFIX", "NEARVEC", "HAS",    "MODELS",  "USE", "LISTS",
+                             "STATS",  "PING",   "FORMAT",  "RELOAD", "HELP",    "QUIT"}) {
         const auto verb = find_verb(name);
         ASSERT_TRUE(verb) << name;
         EXPECT_EQ(verb_name(*verb), name);

@@ -1,0 +1,293 @@
+// Lists of words that requests name: what LISTS shows, what within= and without= leave, and RELOAD.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/format/layout.hpp"
+#include "tests/support/daemon.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/small_model.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace gloved::tests {
+namespace {
+
+constexpr std::size_t kRows = 300;
+
+using Words = std::set<std::string>;
+using Lines = std::vector<std::string>;
+
+void write_file(const std::string& path, const std::string& text) {
+    std::ofstream(path, std::ios::binary) << text;
+}
+
+std::string file_of(const Words& words) {
+    std::string text;
+    for (const std::string& word : words) text += word + "\n";
+    return text;
+}
+
+/// The words of a model of random_entries that `takes` takes by their numbers.
+template <class Takes>
+Words words_where(const Takes& takes) {
+    Words words;
+    for (std::size_t i = 0; i < kRows; ++i) {
+        if (takes(i)) words.insert(fmt::format("w{}", i));
+    }
+    return words;
+}
+
+std::string word_of(const std::string& line) { return line.substr(0, line.find('\t')); }
+
+class Lists : public testing::Test {
+  protected:
+    Lists() {
+        write_file(dir_ / "few", file_of(few_));
+        write_file(dir_ / "third", file_of(third_));
+        write_file(dir_ / "half", file_of(half_));
+        daemon_.emplace("main=" + (dir_ / "main"),
+                        std::vector<std::string>{"--model", "other=" + (dir_ / "other"), "--list",
+                                                 "few=" + (dir_ / "few"), "--list",
+                                                 "main/third=" + (dir_ / "third"), "--list",
+                                                 "main/half=" + (dir_ / "half")});
+        connection_.emplace(daemon_->socket_path());
+    }
+
+    Lines ask(const std::string& line) { return connection_->ask(line).lines; }
+
+    TempDir dir_;
+    const Words few_ = words_where([](std::size_t i) { return i % 100 == 7; });
+    const Words third_ = words_where([](std::size_t i) { return i % 3 == 1; });
+    const Words half_ = words_where([](std::size_t i) { return i % 2 == 1; });
+    const format::Model main_ = make_model(dir_ / "main", random_entries(kRows, 8, 1));
+    const format::Model other_ = make_model(dir_ / "other", random_entries(40, 5, 2));
+    std::optional<Daemon> daemon_;
+    std::optional<Connection> connection_;
+};
+
+TEST_F(Lists, AreShownWithWordsFoundAndMissing) {
+    const Lines main = ask("LISTS");
+    ASSERT_EQ(main.size(), 3U);
+    EXPECT_EQ(main[0].rfind("few\t3\t0\t", 0), 0U) << main[0];
+    EXPECT_EQ(main[1].rfind("third\t100\t0\t", 0), 0U) << main[1];
+    EXPECT_EQ(main[2].rfind("half\t150\t0\t", 0), 0U) << main[2];
+    // The other model has one of its own, of which it has one word.
+    const Lines other = ask("LISTS model=other");
+    ASSERT_EQ(other.size(), 1U);
+    EXPECT_EQ(other[0].rfind("few\t1\t2\t", 0), 0U) << other[0];
+    EXPECT_EQ(field(connection_->ask("LISTS model=other"), "model"), "other");
+    EXPECT_EQ(connection_->ask("NEAR model=other within=half w1").status,
+              "ERR unknown_list no list \"half\" of this model: there is few");
+    const Lines stats = ask("STATS");
+    EXPECT_NE(std::ranges::find(stats, "lists\t3"), stats.end());
+    // 8 bytes a word of the model, and 4 a word of each list.
+    const auto bytes = std::ranges::find_if(
+        stats, [](const std::string& line) { return line.rfind("list_bytes\t", 0) == 0; });
+    ASSERT_NE(bytes, stats.end());
+    EXPECT_GE(std::stoul(bytes->substr(11)), 8 * kRows + 4 * (3 + 100 + 150));
+    EXPECT_LE(std::stoul(bytes->substr(11)), 8 * kRows + 8 * (3 + 100 + 150));
+    EXPECT_EQ(connection_->ask("LISTS model=none").status.rfind("ERR unknown_model ", 0), 0U);
+}
+
+TEST_F(Lists, LeaveTheWordsOfAnAnswerThatTheyShould) {
+    struct Case {
+        std::string option;
+        std::function<bool(const std::string&)> takes;
+    };
+    const auto in = [](const Words& words) {
+        return [&words](const std::string& word) { return words.contains(word); };
+    };
+    const std::vector<Case> cases = {
+        {"within=few", in(few_)},
+        {"within=third", in(third_)},
+        {"within=third,half",
+         [&](const auto& w) { return third_.contains(w) && half_.contains(w); }},
+        {"within=half,half", in(half_)},
+        {"without=half", [&](const auto& w) { return !half_.contains(w); }},
+        {"without=half,third",
+         [&](const auto& w) { return !half_.contains(w) && !third_.contains(w); }},
+        {"within=half without=third",
+         [&](const auto& w) { return half_.contains(w) && !third_.contains(w); }},
+        {"without=few within=few", [](const auto&) { return false; }},
+    };
+    for (const std::string verb :
+         {"NEAR {} w5", "NEAR {} exclude=none w5 - w9", "NEAR {} top=200 prefix=w1 min=-0.2 w5",
+          "ANALOGY {} w1 w2 w3", "ANALOGY {} method=mul w1 w2 w3", "NEARVEC {} 1 2 3 4 5 6 7 8"}) {
+        const auto asked = [&](const std::string& options) {
+            return ask(fmt::format(fmt::runtime(verb), options));
+        };
+        const Lines all = asked("k=1000");
+        ASSERT_GT(all.size(), 10U);
+        for (const Case& each : cases) {
+            Lines wanted;
+            std::copy_if(all.begin(), all.end(), std::back_inserter(wanted),
+                         [&](const std::string& line) { return each.takes(word_of(line)); });
+            EXPECT_EQ(asked("k=1000 " + each.option), wanted) << verb << " " << each.option;
+            // Never fewer than k where there are as many.
+            if (wanted.size() > 2) wanted.resize(2);
+            EXPECT_EQ(asked("k=2 " + each.option), wanted) << verb << " " << each.option;
+        }
+    }
+}
+
+TEST_F(Lists, LimitRanksAndPrefixesToo) {
+    const Lines all = ask("NEAR k=1000 exclude=none w5");
+    std::size_t before = 1;
+    for (const std::string& line : all) {
+        if (word_of(line) == "w6") break;
+        if (half_.contains(word_of(line)) && word_of(line) != "w5") ++before;
+    }
+    EXPECT_EQ(ask("RANK within=half w5 w6"), Lines{std::to_string(before)});
+    EXPECT_EQ(ask("RANK without=half,third,few w5 w5"), Lines{"1"});
+    Lines wanted;
+    for (const std::string& word : ask("PREFIX k=1000 w1")) {
+        if (third_.contains(word)) wanted.push_back(word);
+    }
+    EXPECT_EQ(ask("PREFIX k=1000 within=third w1"), wanted);
+    EXPECT_EQ(ask("PREFIX k=1000 within=third without=third w1"), Lines{});
+    EXPECT_EQ(connection_->ask("PREFIX within=no w1").status.rfind("ERR unknown_list ", 0), 0U);
+}
+
+TEST_F(Lists, AreFilesInAnyOrderWithAnyLineEnds) {
+    const auto reloaded = [&](const std::string& text) {
+        write_file(dir_ / "few", text);
+        EXPECT_EQ(connection_->ask("RELOAD main").status, "OK 1");
+        return ask("LISTS")[0];
+    };
+    const std::string plain = reloaded("w107\nw207\nw7\n");
+    EXPECT_EQ(plain.rfind("few\t3\t0\t", 0), 0U);
+    // Another order, CR LF, repetitions, empty lines and no last LF are the same list.
+    EXPECT_EQ(reloaded("w7\r\n\r\nw207\nw7\n\nw107"), plain);
+    // A word that is not there changes no answer, and so not the checksum.
+    const std::string more = reloaded("w7\nw107\nw207\nno such word\nW7\nW7\n");
+    EXPECT_EQ(more.rfind("few\t3\t2\t", 0), 0U) << more;
+    EXPECT_EQ(more.substr(more.rfind('\t')), plain.substr(plain.rfind('\t')));
+    const std::string fewer = reloaded("w7\nw107\n");
+    EXPECT_NE(fewer.substr(fewer.rfind('\t')), plain.substr(plain.rfind('\t')));
+    EXPECT_EQ(reloaded("").rfind("few\t0\t0\t", 0), 0U);
+    EXPECT_EQ(ask("NEAR within=few w1"), Lines{});
+    EXPECT_EQ(ask("NEAR without=few k=1000 w1").size(), kRows - 1);
+}
+
+TEST_F(Lists, ThatCannotBeReadLeaveTheOldOnesServing) {
+    const Lines before = ask("NEAR within=few w1");
+    ASSERT_EQ(before.size(), 3U);
+    std::filesystem::remove(dir_ / "few");
+    const std::string status = connection_->ask("RELOAD main").status;
+    EXPECT_EQ(status.rfind("ERR unavailable main: reload failed, the old model keeps serving: list "
+                           "few: " +
+                               (dir_ / "few"),
+                           0),
+              0U)
+        << status;
+    EXPECT_EQ(ask("NEAR within=few w1"), before);
+}
+
+/// An answer is by the list that was read with its model: the old one or the new one, whole.
+TEST_F(Lists, AreNeverMixedUnderLoad) {
+    const Words other = words_where([](std::size_t i) { return i % 3 == 2; });
+    std::atomic<bool> stop = false;
+    std::atomic<int> answers = 0;
+    std::atomic<int> wrong = 0;
+    const Lines all = ask("NEAR k=1000 exclude=none w5");
+    std::vector<Lines> known;
+    for (const Words& words : {third_, other}) {
+        Lines& lines = known.emplace_back();
+        for (const std::string& line : all) {
+            if (words.contains(word_of(line))) lines.push_back(line);
+        }
+        lines.resize(20);
+    }
+    std::vector<std::thread> clients;
+    for (int i = 0; i < 3; ++i) {
+        clients.emplace_back([&] {
+            Connection client(daemon_->socket_path());
+            while (!stop) {
+                const Lines got = client.ask("NEAR k=20 exclude=none within=third w5").lines;
+                if (got != known[0] && got != known[1]) ++wrong;
+                ++answers;
+            }
+        });
+    }
+    for (int i = 1; i <= 20; ++i) {
+        const Words& words = i % 2 == 0 ? third_ : other;
+        write_file(dir_ / "third", file_of(words));
+        EXPECT_EQ(connection_->ask("RELOAD main").status, "OK 1");
+        EXPECT_EQ(ask("NEAR k=20 exclude=none within=third w5"), known[i % 2 == 0 ? 0 : 1]);
+    }
+    stop = true;
+    for (auto& client : clients) client.join();
+    EXPECT_EQ(wrong, 0);
+    EXPECT_GT(answers, 20);
+}
+
+/// Runs gloved with wrong lists; its message and exit status.
+std::string refusal(const std::string& model, const std::vector<std::string>& lists) {
+    const TempDir dir;
+    std::vector<std::string> command = {program("gloved"), "--model", "m=" + model, "--socket",
+                                        dir / "socket"};
+    for (const std::string& list : lists) {
+        command.emplace_back("--list");
+        command.push_back(list);
+    }
+    const Finished done = run(command);
+    return fmt::format("{}: {}", done.exit_code, done.err);
+}
+
+TEST(ListOptions, AreRefusedWhereTheyAreWrong) {
+    const TempDir dir;
+    make_model(dir / "m", random_entries(5, 3, 1));
+    write_file(dir / "list", "w1\n");
+    const std::string file = dir / "list";
+    const auto refused = [&](const std::vector<std::string>& lists) {
+        return refusal(dir / "m", lists);
+    };
+    const auto begins = [](const std::string& text, const std::string& with) {
+        EXPECT_EQ(text.substr(0, with.size()), with);
+    };
+    for (const std::string wrong : {"x", "=f", "x=", "a/b/c=f", "/x=f", "a b=f", "a,b=f"})
+        begins(refused({wrong}), "2: gloved: --list takes NAME=FILE or MODEL/NAME=FILE");
+    begins(refused({"q/x=" + file}), "2: gloved: --list: there is no model \"q\"");
+    begins(refused({"x=" + file, "m/x=" + file}),
+           "2: gloved: --list: two lists of m are called x; rename one");
+    std::vector<std::string> many;
+    for (int i = 0; i < 65; ++i) many.push_back(fmt::format("l{}={}", i, file));
+    begins(refused(many), "2: gloved: --list: more than 64 lists of m; join some files");
+    const std::string missing = refused({"x=" + file + ".no"});
+    EXPECT_EQ(missing[0], '1');
+    EXPECT_NE(missing.find("list x: " + file + ".no: cannot open"), std::string::npos) << missing;
+}
+
+TEST(ListOptions, TakeSixtyFour) {
+    const TempDir dir;
+    make_model(dir / "m", random_entries(100, 3, 1));
+    std::vector<std::string> options;
+    for (int i = 0; i < 64; ++i) {
+        write_file(dir / fmt::format("l{}", i), fmt::format("w{}\nw{}\n", i, i + 1));
+        options.emplace_back("--list");
+        options.push_back(fmt::format("l{}={}", i, dir / fmt::format("l{}", i)));
+    }
+    Daemon daemon(dir / "m", options);
+    Connection connection(daemon.socket_path());
+    EXPECT_EQ(connection.ask("LISTS").lines.size(), 64U);
+    for (const int i : {0, 31, 63}) {
+        EXPECT_EQ(connection.ask(fmt::format("PREFIX within=l{} w", i)).lines.size(), 2U) << i;
+        const auto near = connection.ask(fmt::format("NEAR within=l{} w99", i)).lines;
+        ASSERT_EQ(near.size(), 2U) << i;
+    }
+    EXPECT_EQ(connection.ask("NEAR k=100 exclude=none without=l0,l63 w99").lines.size(), 96U);
+}
+
+}  // namespace
+}  // namespace gloved::tests
