@@ -8,7 +8,7 @@
 _gloved_options() {
     case $1 in
         gloved)
-            echo --model=@model --socket=@file --config=@file --engine=auto,cuda,cpu \
+            echo --model=@model --list=@other --socket=@file --config=@file --engine=auto,cuda,cpu \
                 --simd=avx512,avx2,neon,baseline --device=all --spread=auto,rows,queries \
                 --threads=@other --io-threads=@other --pin=auto,on,off --planes=on,off \
                 --neighbors=on,off --gpu-memory=@other --batch-ms=@other --max-k=@other \
@@ -47,7 +47,7 @@ _gloved_options() {
                 --engine=cpu,cuda,auto,all --simd=avx512,avx2,neon,baseline,all --threads=@other \
                 --device=all --spread=auto,rows,queries --pin=on,off --planes=on,off \
                 --wgmma=on,off --gpu-memory=@other --batches=@other --k=@other --top=@other \
-                --range=@other --exclude=@other --min=@other --repeat=@other \
+                --range=@other --within=@other --exclude=@other --min=@other --repeat=@other \
                 --rungs=list:all,v0,v1,v2,v3,v3-16B,v3-64B,v3-128B,v4,v5 --rung-seconds=@other \
                 --loads --daemon=@file --daemon-engine=auto,cuda,cpu --leak-queries=@other \
                 --format=text,csv --load=@file \
@@ -89,24 +89,30 @@ _gloved_options() {
 _gloved_request_options() {
     case $1 in
         NEAR)
-            echo k=@other min=@other top=@other prefix=@other norm=raw,unit exclude=inputs,none \
-                engine=auto,cuda,cpu model=@other fields=list:row,rank,norm certify=0,1
+            echo k=@other min=@other top=@other prefix=@other within=@other without=@other \
+                norm=raw,unit exclude=inputs,none engine=auto,cuda,cpu model=@other \
+                fields=list:row,rank,norm certify=0,1
             ;;
         NEARVEC)
-            echo k=@other min=@other top=@other prefix=@other base64=@other engine=auto,cuda,cpu \
-                model=@other fields=list:row,rank,norm certify=0,1
+            echo k=@other min=@other top=@other prefix=@other within=@other without=@other \
+                base64=@other engine=auto,cuda,cpu model=@other fields=list:row,rank,norm \
+                certify=0,1
             ;;
         ANALOGY)
-            echo k=@other min=@other top=@other prefix=@other method=add,mul engine=auto,cuda,cpu \
-                model=@other fields=list:row,rank,norm certify=0,1
+            echo k=@other min=@other top=@other prefix=@other within=@other without=@other \
+                method=add,mul engine=auto,cuda,cpu model=@other fields=list:row,rank,norm \
+                certify=0,1
             ;;
-        RANK) echo top=@other prefix=@other norm=raw,unit engine=auto,cuda,cpu model=@other ;;
+        RANK)
+            echo top=@other prefix=@other within=@other without=@other norm=raw,unit \
+                engine=auto,cuda,cpu model=@other
+            ;;
         MATRIX) echo metric=cosine,sqeuclidean model=@other ;;
-        PREFIX) echo k=@other fields=list:row,rank,norm model=@other ;;
+        PREFIX) echo k=@other within=@other without=@other fields=list:row,rank,norm model=@other ;;
         HAS) echo fields=list:row,rank,norm model=@other ;;
         VEC) echo encoding=decimal,base64 model=@other ;;
         SIM | DIST | ODD) echo norm=raw,unit model=@other ;;
-        STATS) echo model=@other ;;
+        LISTS | STATS) echo model=@other ;;
     esac
 }
 
@@ -191,7 +197,7 @@ _gloved_request() {
     shift
     if (($# == 0)); then
         _gloved_words "$text" NEAR NEARVEC ANALOGY RANK SIM DIST VEC ODD MATRIX PREFIX HAS MODELS \
-            USE FORMAT STATS RELOAD PING HELP QUIT
+            USE LISTS FORMAT STATS RELOAD PING HELP QUIT
         return
     fi
     read -ra options <<<"$(_gloved_request_options "$1")"

@@ -23,13 +23,14 @@ from .errors import (
     Timeout,
     TooLong,
     Unavailable,
+    UnknownList,
     UnknownModel,
     UnknownWord,
     ZeroVector,
 )
 from .keyed_vectors import KeyedVectors, connect
 from .requests import Expression
-from .results import Answer, Info, Model, Neighbor, Odd, Word
+from .results import Answer, Info, Model, Neighbor, Odd, Word, WordList
 
 __all__ = [
     "Answer",
@@ -51,9 +52,11 @@ __all__ = [
     "Timeout",
     "TooLong",
     "Unavailable",
+    "UnknownList",
     "UnknownModel",
     "UnknownWord",
     "Word",
+    "WordList",
     "ZeroVector",
     "__version__",
     "connect",

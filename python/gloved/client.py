@@ -83,6 +83,7 @@ class Client:
     vec = _verb(requests.vec)
     prefix = _verb(requests.prefix)
     has = _verb(requests.has)
+    lists = _verb(requests.lists)
     models = _verb(requests.models)
     reload = _verb(requests.reload)
     stats = _verb(requests.stats)

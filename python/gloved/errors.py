@@ -54,6 +54,12 @@ class UnknownModel(GlovedError, LookupError):
     code = "unknown_model"
 
 
+class UnknownList(GlovedError, LookupError):
+    """The model has no list of words of that name."""
+
+    code = "unknown_list"
+
+
 class ZeroVector(GlovedError, ValueError):
     """A query vector, or the vector of a word, is zero: it has no direction to compare with."""
 
@@ -113,6 +119,7 @@ _BY_CODE: Dict[str, Type[GlovedError]] = {
     for each in (
         BadRequest,
         UnknownModel,
+        UnknownList,
         ZeroVector,
         TooLong,
         Forbidden,

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional,
 
 from . import _vectors
 from ._wire import Reply, Request, line, quote
-from .results import Answer, Info, Model, Neighbor, Odd, Word
+from .results import Answer, Info, Model, Neighbor, Odd, Word, WordList
 
 if TYPE_CHECKING:
     from ._vectors import Vector
@@ -38,6 +38,7 @@ __all__ = [
     "dist",
     "has",
     "help",
+    "lists",
     "matrix",
     "models",
     "near",
@@ -117,8 +118,15 @@ def _text_option(value: Optional[str]) -> Optional[str]:
     return None if value is None else quote(value)
 
 
-def _fields_option(fields: Iterable[str]) -> Optional[str]:
-    return ",".join([fields] if isinstance(fields, str) else fields) or None
+def _names_option(names: Iterable[str]) -> Optional[str]:
+    return ",".join([names] if isinstance(names, str) else names) or None
+
+
+def _list_options(
+    within: Iterable[str], without: Iterable[str]
+) -> List[Tuple[str, Optional[str]]]:
+    """Lists by name: one, or several."""
+    return [("within", _names_option(within)), ("without", _names_option(without))]
 
 
 def _search_options(
@@ -126,6 +134,8 @@ def _search_options(
     min: Optional[float],
     top: Optional[int],
     prefix: Optional[str],
+    within: Iterable[str],
+    without: Iterable[str],
     engine: Optional[str],
     model: Optional[str],
     fields: Iterable[str],
@@ -136,9 +146,10 @@ def _search_options(
         ("min", None if min is None else repr(float(min))),
         ("top", top),
         ("prefix", _text_option(prefix)),
+        *_list_options(within, without),
         ("engine", engine),
         ("model", _text_option(model)),
-        ("fields", _fields_option(fields)),
+        ("fields", _names_option(fields)),
         ("certify", 1 if certify else None),
     ]
 
@@ -207,6 +218,8 @@ def near(
     min: Optional[float] = None,
     top: Optional[int] = None,
     prefix: Optional[str] = None,
+    within: Iterable[str] = (),
+    without: Iterable[str] = (),
     norm: Optional[str] = None,
     exclude: Optional[str] = None,
     engine: Optional[str] = None,
@@ -218,11 +231,13 @@ def near(
 
     terms is a word, a list of words and of (word, weight), or an Expression. norm="unit" divides
     each vector by its length before adding. exclude="none" lets the words of terms into the
-    answer.
+    answer. within and without are names of lists (see lists): only words that are in all of the
+    first and in none of the second.
 
-    UnknownWord: a word of terms is not in the model. ZeroVector: the sum is zero.
+    UnknownWord: a word of terms is not in the model. ZeroVector: the sum is zero. UnknownList: the
+    model does not have a list.
     """
-    options = _search_options(k, min, top, prefix, engine, model, fields, certify)
+    options = _search_options(k, min, top, prefix, within, without, engine, model, fields, certify)
     options += [("norm", norm), ("exclude", exclude)]
     return Request(line("NEAR", options, _tokens(terms)), _neighbors)
 
@@ -234,6 +249,8 @@ def near_vector(
     min: Optional[float] = None,
     top: Optional[int] = None,
     prefix: Optional[str] = None,
+    within: Iterable[str] = (),
+    without: Iterable[str] = (),
     engine: Optional[str] = None,
     model: Optional[str] = None,
     fields: Iterable[str] = (),
@@ -243,7 +260,7 @@ def near_vector(
 
     BadRequest: it has another length than the model's, or is not finite. ZeroVector: it is zero.
     """
-    options = _search_options(k, min, top, prefix, engine, model, fields, certify)
+    options = _search_options(k, min, top, prefix, within, without, engine, model, fields, certify)
     options.append(("base64", _vectors.to_base64(vector)))
     return Request(line("NEARVEC", options, ()), _neighbors)
 
@@ -258,6 +275,8 @@ def analogy(
     min: Optional[float] = None,
     top: Optional[int] = None,
     prefix: Optional[str] = None,
+    within: Iterable[str] = (),
+    without: Iterable[str] = (),
     engine: Optional[str] = None,
     model: Optional[str] = None,
     fields: Iterable[str] = (),
@@ -267,7 +286,7 @@ def analogy(
 
     method is "add" (3CosAdd, the default) or "mul" (3CosMul, Levy and Goldberg, 2014).
     """
-    options = _search_options(k, min, top, prefix, engine, model, fields, certify)
+    options = _search_options(k, min, top, prefix, within, without, engine, model, fields, certify)
     options.append(("method", method))
     return Request(line("ANALOGY", options, _quoted((a, b, c))), _neighbors)
 
@@ -278,6 +297,8 @@ def rank(
     *,
     top: Optional[int] = None,
     prefix: Optional[str] = None,
+    within: Iterable[str] = (),
+    without: Iterable[str] = (),
     norm: Optional[str] = None,
     engine: Optional[str] = None,
     model: Optional[str] = None,
@@ -290,6 +311,7 @@ def rank(
     options = [
         ("top", top),
         ("prefix", _text_option(prefix)),
+        *_list_options(within, without),
         ("norm", norm),
         ("engine", engine),
         ("model", _text_option(model)),
@@ -374,11 +396,18 @@ def prefix(
     text: str,
     *,
     k: Optional[int] = None,
+    within: Iterable[str] = (),
+    without: Iterable[str] = (),
     fields: Iterable[str] = (),
     model: Optional[str] = None,
 ) -> Request[Answer[Word]]:
     """The words that start with a text, most frequent first: 10 unless k says how many."""
-    options = [("k", k), ("fields", _fields_option(fields)), ("model", _text_option(model))]
+    options = [
+        ("k", k),
+        *_list_options(within, without),
+        ("fields", _names_option(fields)),
+        ("model", _text_option(model)),
+    ]
     return Request(line("PREFIX", options, _quoted((text,))), _words)
 
 
@@ -386,8 +415,18 @@ def has(
     words: Iterable[str], *, fields: Iterable[str] = (), model: Optional[str] = None
 ) -> Request[Answer[Word]]:
     """Which of the words the model has."""
-    options = [("fields", _fields_option(fields)), ("model", _text_option(model))]
+    options = [("fields", _names_option(fields)), ("model", _text_option(model))]
     return Request(line("HAS", options, _quoted(words)), _words)
+
+
+def lists(*, model: Optional[str] = None) -> Request[List[WordList]]:
+    """The lists of words that a search may name in within and without."""
+    return Request(
+        line("LISTS", [("model", _text_option(model))], ()),
+        lambda reply: [
+            WordList(**{key: each[key] for key in WordList._fields}) for each in reply["results"]
+        ],
+    )
 
 
 def _models(reply: Reply) -> List[Model]:
@@ -400,7 +439,7 @@ def models() -> Request[List[Model]]:
 
 
 def reload(model: Optional[str] = None) -> Request[List[Model]]:
-    """Loads a model, or all, again from its directory; returns those that it loaded.
+    """Loads a model, or all, again from its files, and their lists; returns those that it loaded.
 
     Forbidden: the caller is neither root nor the daemon's user. Unavailable: the files are wrong.
     It is not sent again if the connection ends before the answer.

@@ -45,6 +45,16 @@ class Model(NamedTuple):
     engine: str
 
 
+class WordList(NamedTuple):
+    """A list of words that a search may name: words that the model has, and that it has not."""
+
+    list: str
+    words: int
+    missing: int
+    checksum: str
+    """Of the words that the model has: the same for lists that give the same answers."""
+
+
 @dataclass(frozen=True)
 class Info:
     """Where an answer comes from."""

@@ -21,6 +21,12 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SAMPLE = REPOSITORY / "data" / "glove.6B.100d.sample.txt.gz"
+# Options for the lists of data/.
+LISTS = [
+    option
+    for name in ("animals", "pets")
+    for option in ("--list", f"{name}={REPOSITORY}/data/{name}.txt")
+]
 DEADLINE_SECONDS = 30.0
 
 sys.path.insert(0, str(REPOSITORY / "python"))
@@ -140,7 +146,7 @@ def serve(bin_dir: Path) -> Iterator[Callable[..., Daemon]]:
 def daemon(bin_dir: Path, model_dir: Path) -> Iterator[Daemon]:
     """A Daemon that serves the sample to all tests: a test that stops it starts it again."""
     for start in _serving(bin_dir):
-        yield start("--model", str(model_dir))
+        yield start("--model", str(model_dir), *LISTS)
 
 
 @pytest.fixture

@@ -80,6 +80,7 @@ def test_each_verb_is_as_in_client(daemon: conftest.Daemon, client: gloved.Clien
             assert (await asked.near_vector(vectors[6], k=1))[0].word == "snake"
             assert await asked.prefix("king") == client.prefix("king")
             assert await asked.has(["king", "King"]) == client.has(["king", "King"])
+            assert await asked.lists() == client.lists()
             assert await asked.models() == client.models()
             assert await asked.reload() == client.models()
             assert (await asked.stats())["health"] == "serving"

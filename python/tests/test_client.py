@@ -97,6 +97,27 @@ def test_each_verb(client: gloved.Client) -> None:
     assert any("NEAR" in line for line in client.help())
 
 
+def test_lists(client: gloved.Client) -> None:
+    animals, pets = client.lists()
+    assert (animals.list, animals.words, animals.missing) == ("animals", 13, 2)
+    assert (pets.list, pets.words, pets.missing) == ("pets", 3, 0)
+    assert len(pets.checksum) == 16 and pets.checksum != animals.checksum
+    near = client.near("snake", within="animals", k=2)
+    assert [each.word for each in near] == ["cat", "fish"]
+    assert client.near("snake", within=("animals", "pets"), without=["pets"]) == []
+    assert client.near("snake", without=["animals"], k=1)[0].word == "dragon"
+    vector = client.vec(["snake"])[0]
+    assert client.near_vector(vector, within="animals", k=2)[1].word == "cat"
+    assert client.analogy("bird", "fish", "cat", within=["animals"], k=1)[0].word == "dog"
+    assert client.rank("snake", "fish", within="animals") == 2
+    assert client.rank("snake", "fish", without="animals") == 2
+    assert [each.word for each in client.prefix("s", within="animals", without="pets")] == [
+        "sheep", "snake", "shark"
+    ]
+    with pytest.raises(gloved.UnknownList, match='no list "birds" of this model'):
+        client.near("snake", within="birds")
+
+
 def test_errors_of_the_daemon(client: gloved.Client) -> None:
     with pytest.raises(gloved.UnknownWord, match='"Kingg" is not in the model') as raised:
         client.near("Kingg")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Callable, List, NamedTuple
 
 import pytest
+from conftest import LISTS
 
 import gloved
 
@@ -25,7 +26,7 @@ TIMEOUT_SECONDS = 60
 
 # What the page asks for takes minutes.
 SMALLER = ("COUNT = 1_000_000", "COUNT = 500")
-MANY = 10
+MANY = 11
 
 
 class Recipe(NamedTuple):
@@ -79,7 +80,7 @@ def test_recipe_prints_what_the_page_shows(
     if "import pandas" in recipe.code and importlib.util.find_spec("pandas") is None:
         pytest.skip(f"{sys.executable} has no pandas (package python3-pandas)")
     models = (f"glove={model_dir}", f"news={model_dir}")
-    daemon = serve(*(option for model in models for option in ("--model", model)))
+    daemon = serve(*(option for model in models for option in ("--model", model)), *LISTS)
     done = run(recipe.code.replace(*SMALLER), tmp_path, daemon.socket)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

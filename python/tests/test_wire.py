@@ -300,6 +300,7 @@ def test_errors_have_their_class_and_code() -> None:
         "bad_request": gloved.BadRequest,
         "unknown_word": gloved.UnknownWord,
         "unknown_model": gloved.UnknownModel,
+        "unknown_list": gloved.UnknownList,
         "zero_vector": gloved.ZeroVector,
         "too_long": gloved.TooLong,
         "forbidden": gloved.Forbidden,
