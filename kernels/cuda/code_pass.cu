@@ -8,6 +8,7 @@
 // canonically; where they are not so few, first the best, whose scores raise the threshold once
 // more. docs/certified-search.md has the proof (§9).
 #include "kernels/cuda/code_pass.cuh"
+#include "kernels/cuda/code_sums.cuh"
 #include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/encode_int8.cuh"
@@ -82,6 +83,23 @@ __global__ __launch_bounds__(kThreads) void prepare(DeviceModel model, DeviceQue
                                                   longest_component(raw, model.dim, lane),
                                                   planes::kOneByteDigit, lane, width, put);
     if (lane == 0) work.facts[q] = facts;
+}
+
+/// Marks the rows that filter number blockIdx.y of the pass admits, tile by tile. A thread for each
+/// row of tile blockIdx.x.
+__global__ __launch_bounds__(kCodeTileRows) void mark_rows(DeviceModel model, DeviceQueries queries,
+                                                           CodeWorkspace work) {
+    static_assert(kCodeTileRows == kKeysOfTile * kWarp);
+    const DeviceQuery& query = queries.queries[queries.marked[blockIdx.y]];
+    const DeviceCodeTiles& tiles = model.code_tiles;
+    const unsigned lane = threadIdx.x % kWarp;
+    const unsigned sharing = threadIdx.x / kWarp;
+    const std::uint32_t place = place_of(blockIdx.x, lane, sharing);
+    const bool admitted = place < tiles.places && admits(query, model, tiles.rows[place]);
+    const unsigned marks = __ballot_sync(kWholeWarp, admitted);
+    if (lane > 0) return;
+    const std::size_t tile = std::size_t{blockIdx.y} * tiles.tiles + blockIdx.x;
+    work.marks[tile * kKeysOfTile + sharing] = marks;
 }
 
 /// Finds a query's first threshold: as many rows of the sample reach it as there are excluded rows
@@ -387,7 +405,7 @@ __global__ __launch_bounds__(Block::kThreads) void finish(DeviceModel model, Dev
 }  // namespace
 
 cudaError_t load_code_pass_kernels() {
-    return load_each(prepare, first_floor, raise_floor<UsualBlock>, finish<UsualBlock>,
+    return load_each(prepare, mark_rows, first_floor, raise_floor<UsualBlock>, finish<UsualBlock>,
                      raise_floor<WideBlock<kLessRoom>>, finish<WideBlock<kLessRoom>>,
                      raise_floor<WideBlock<kMuchRoom>>, finish<WideBlock<kMuchRoom>>,
                      raise_floor<RoomyBlock<kLessRoom>>, finish<RoomyBlock<kLessRoom>>,
@@ -444,6 +462,13 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
     prepare<<<(grid.padded() + kWarps - 1) / kWarps, kThreads, 0, stream>>>(
         model, queries, grid.padded(), work.code);
     error = cudaGetLastError();
+    if (queries.marked_count > 0) {
+        then([&] {
+            mark_rows<<<dim3(tiles, queries.marked_count), kCodeTileRows, 0, stream>>>(
+                model, queries, work.code);
+            return cudaGetLastError();
+        });
+    }
     then([&] { return multiply(sample, true); });
     then([&] {
         return for_each_query(first_floor, kThreads, 0, sample_shift, code_sample_keys(tiles),

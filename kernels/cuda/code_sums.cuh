@@ -76,6 +76,12 @@ struct Context {
     __device__ const DeviceQuery* filter(unsigned h) const {
         return job.filtered ? queries.queries + share.queries[h] : nullptr;
     }
+    __device__ bool is_marked(const DeviceQuery* filter) const { return filter->marks != kNoMarks; }
+    /// The thread's rows of a tile that a marked filter admits: bit r stands for row r.
+    __device__ std::uint32_t marks(const DeviceQuery* filter, std::uint32_t tile) const {
+        const std::size_t at = std::size_t{filter->marks} * model.code_tiles.tiles + tile;
+        return work.marks[at * kKeysOfTile + share.lane % kKeysOfTile];
+    }
     /// Whether a place holds a row that the filter admits.
     __device__ bool is_admitted(const DeviceQuery* filter, std::uint32_t place) const {
         return place < model.code_tiles.places &&
@@ -112,6 +118,13 @@ struct Keys {
     __device__ int largest_sum(const int (&sums)[kSums], unsigned h, std::uint32_t tile) const {
         const DeviceQuery* const filter = context.filter(h);
         int largest = INT_MIN;
+        if (filter != nullptr && context.is_marked(filter)) {
+            const std::uint32_t marks = context.marks(filter, tile);
+#pragma unroll
+            for (unsigned r = 0; r < kRows; ++r)
+                largest = (marks >> r & 1) != 0 ? max(largest, sums[sum_at(h, r)]) : largest;
+            return largest;
+        }
 #pragma unroll
         for (unsigned r = 0; r < kRows; ++r) {
             const std::uint32_t place = place_of(tile, r, context.share.lane);
@@ -193,10 +206,12 @@ struct Lists {
             reached |= own[r] >= min_sums[h] ? 1U << r : 0;
         }
         const DeviceQuery* const filter = context.filter(h);
+        const bool marked = filter != nullptr && context.is_marked(filter);
+        if (marked) reached &= context.marks(filter, tile);
         for (; reached != 0; reached &= reached - 1) {
             const auto r = static_cast<unsigned>(__ffs(static_cast<int>(reached)) - 1);
             const std::uint32_t place = place_of(tile, r, context.share.lane);
-            if (!context.is_admitted(filter, place)) continue;
+            if (!marked && !context.is_admitted(filter, place)) continue;
             if (counts[h] < kCodeListRoom) list[counts[h]] = {place, own[r]};
             ++counts[h];
         }

@@ -88,6 +88,12 @@ inline constexpr std::uint32_t kMaxRoomyCodePass = 256;
 inline constexpr std::uint32_t kCodeListRoom = 64;
 inline constexpr std::uint32_t kMaxKept = 2048;
 
+/// Maximum number of different filters whose rows are marked before a pass over code tiles. For
+/// queries with other filters, the pass looks up every row that reaches their cutoffs.
+inline constexpr std::uint32_t kMaxMarkedFilters = 8;
+/// Stands for a filter without marks.
+inline constexpr std::uint32_t kNoMarks = ~std::uint32_t{0};
+
 /// Maximum number of rows that the filter of a query of launch_few_rows leaves. More rows are
 /// answered faster by a pass over all.
 inline constexpr std::uint32_t kMaxFewRows = 4096;
@@ -195,6 +201,8 @@ struct DeviceQuery {
     /// For launch_code_pass: the local row that the query's vector is, with 0 for −0; kNotARow: the
     /// vector is in DeviceQueries::raw.
     std::uint32_t vector_row = kNotARow;
+    /// For launch_code_pass: the number of the filter's marks in CodeWorkspace::marks, or kNoMarks.
+    std::uint32_t marks = kNoMarks;
     // Facts about the query's digits, for launch_plane_query:
     planes::UpperFacts upper;
     planes::DigitFacts digits;
@@ -213,6 +221,9 @@ struct DeviceQueries {
     std::uint32_t max_k_plus_excluded = 0;  ///< the largest `k_plus_excluded`
     std::uint32_t max_k = 0;                ///< the largest `k`
     bool all_rows = true;                   ///< whether every query's range is the whole shard
+    /// For launch_code_pass: a query of each filter that is marked.
+    std::uint32_t marked[kMaxMarkedFilters] = {};
+    std::uint32_t marked_count = 0;
     /// The same arrays in host memory. A launch reads them before it returns.
     struct Host {
         const DeviceQuery* queries = nullptr;
@@ -293,9 +304,12 @@ struct CodeWorkspace {
                               ///< scores, each of another row
     CodeHit* kept = nullptr;  ///< (kMaxCodePass, kMaxKept)
     std::uint32_t* kept_counts = nullptr;  ///< (kMaxCodePass) of `kept`; more: overflow
-    std::uint32_t* counts = nullptr;       ///< (code_lists) number of rows appended to each list
-    CodeHit* lists = nullptr;  ///< (code_lists, kCodeListRoom); each thread that multiplies
-                               ///< has its own, so that it appends without atomics
+    /// (kMaxMarkedFilters, tiles, kKeysOfTile) the rows that a filter admits: bit r of a word is
+    /// row r of the thread that holds the sums of these rows (place_of)
+    std::uint32_t* marks = nullptr;
+    std::uint32_t* counts = nullptr;  ///< (code_lists) number of rows appended to each list
+    CodeHit* lists = nullptr;         ///< (code_lists, kCodeListRoom); each thread that multiplies
+                                      ///< has its own, so that it appends without atomics
 };
 
 /// Intermediate results of launch_few_rows. Device memory.

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "common/error_with.hpp"
@@ -26,6 +27,10 @@ constexpr std::size_t kPieceBytes = std::size_t{300} << 10;
 constexpr std::size_t kMaxCopies = 8;
 /// One thread writes fewer bytes in the time that others take to wake up.
 constexpr std::size_t kMinWritersBytes = std::size_t{1} << 20;
+
+/// Fewest queries of one filter for which marking its rows takes less time than looking up those
+/// that reach a cutoff.
+constexpr std::uint32_t kMinMarkedQueries = 32;
 
 void write_vector(const QueryVector& vector, std::size_t stride, float* raw) {
     std::fill(std::copy(vector.values.begin(), vector.values.end(), raw), raw + stride, 0.0F);
@@ -357,6 +362,38 @@ void Shard::summarize(std::span<const DeviceQuery> described) {
     }
 }
 
+void Shard::mark_filters(std::span<DeviceQuery> described) {
+    if (!queries_.any_filter && queries_.all_rows) return;
+    const auto of_filter = [](const DeviceQuery& query) {
+        return std::tuple(query.rank_below, query.first, query.last, query.within, query.without);
+    };
+    struct Shared {
+        std::uint32_t query;  // the first that has the filter
+        std::uint32_t queries = 0;
+    };
+    std::vector<Shared> filters;
+    const auto find = [&](const DeviceQuery& query) {
+        return std::ranges::find_if(filters, [&](const Shared& filter) {
+            return of_filter(described[filter.query]) == of_filter(query);
+        });
+    };
+    for (std::uint32_t q = 0; q < described.size(); ++q) {
+        auto filter = find(described[q]);
+        if (filter == filters.end()) {
+            if (filters.size() == kMaxMarkedFilters) continue;
+            filter = filters.insert(filter, {q});
+        }
+        ++filter->queries;
+    }
+    std::erase_if(filters, [](const Shared& filter) { return filter.queries < kMinMarkedQueries; });
+    for (const Shared& filter : filters) queries_.marked[queries_.marked_count++] = filter.query;
+    for (DeviceQuery& query : described) {
+        const auto filter = find(query);
+        if (filter != filters.end())
+            query.marks = static_cast<std::uint32_t>(filter - filters.begin());
+    }
+}
+
 /// Copies all at once: each copy takes some microseconds, however small.
 Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_t slot) {
     const bool of_many = inputs == Inputs::raw || inputs == Inputs::raw_or_row;
@@ -404,6 +441,7 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
                          .excluded = reinterpret_cast<const std::uint32_t*>(host + layout.excluded),
                          .digits = reinterpret_cast<const std::int8_t*>(host + layout.digits)}};
     summarize(described);
+    if (inputs == Inputs::raw_or_row) mark_filters(described);
     if (Status done = begin(slot); !done) return done;
     if (of_many && queries.size() * stride * sizeof(float) > kPieceBytes) {
         if (!runs_beside(slot)) return send_in_pieces(queries, described, layout, slot, stream_);

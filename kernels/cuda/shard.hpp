@@ -193,6 +193,8 @@ class Shard {
     /// for the copy.
     Status send(std::span<const PassQuery> queries, Inputs inputs, std::size_t slot = 0);
     void summarize(std::span<const DeviceQuery> described);
+    /// Chooses the filters whose rows a pass over code tiles marks.
+    void mark_filters(std::span<DeviceQuery> described);
     Status send_in_pieces(std::span<const PassQuery> queries,
                           std::span<const DeviceQuery> described, const InputLayout& layout,
                           std::size_t slot, const Stream& by);

@@ -72,6 +72,7 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.code_keys, n.code_pass * max_code_sample_keys(static_cast<std::uint32_t>(n.tiles)));
     entry(b.code_kept, n.code_pass * kMaxKept);
     entry(b.code_kept_counts, n.code_pass);
+    entry(b.code_marks, n.tiles * kMaxMarkedFilters * kKeysOfTile);
     entry(b.code_counts, n.code_lists);
     entry(b.code_hits, n.code_lists * kCodeListRoom);
     const bool few = n.code_pass > 0 && vectors;
@@ -187,6 +188,7 @@ Workspace workspace_of(const ShardBuffers& b) {
                      .keys = b.code_keys.data(),
                      .kept = b.code_kept.data(),
                      .kept_counts = b.code_kept_counts.data(),
+                     .marks = b.code_marks.data(),
                      .counts = b.code_counts.data(),
                      .lists = b.code_hits.data()},
             .few = {.best = b.few_best.data(),

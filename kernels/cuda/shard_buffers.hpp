@@ -122,6 +122,7 @@ struct ShardBuffers {
     DeviceBuffer<float> code_keys;
     DeviceBuffer<CodeHit> code_kept;
     DeviceBuffer<std::uint32_t> code_kept_counts;
+    DeviceBuffer<std::uint32_t> code_marks;
     DeviceBuffer<std::uint32_t> code_counts;
     DeviceBuffer<CodeHit> code_hits;
     DeviceBuffer<Found> few_best;

@@ -191,6 +191,8 @@ void check_passes(std::size_t rows, std::size_t dim) {
                       1,
                       1,
                       true,
+                      {},
+                      0,
                       {}};
     for (std::uint32_t q = 0; q < count; ++q) {
         DeviceQueries one = all;

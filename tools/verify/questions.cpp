@@ -324,7 +324,7 @@ class QuestionMaker {
     }
 
     void draw_list_names() {
-        if (lists_ == 0 || !chance_.one_in(4)) return;
+        if (lists_ == 0 || !chance_.one_in(2)) return;
         kernels::Filter& filter = question_.query.filter;
         const auto list = [&] { return kernels::ListMask{1} << chance_.below(lists_); };
         const std::size_t of_ten = chance_.below(10);

@@ -38,7 +38,7 @@ kernels::RowLists draw_lists(const format::Model& model, std::uint64_t seed);
 /// or opposite to a row; with only one, few or equal components, or components of very different
 /// size; and vectors for which the inequality of the 4-bit plane is an equation. k is mostly 10,
 /// otherwise 1, 2, 100, 1,024 or more than there are rows. Filters leave between one row and all.
-/// min_score is above, below and exactly at scores of rows. One in four names lists of draw_lists,
+/// min_score is above, below and exactly at scores of rows. Half of them name lists of draw_lists,
 /// alone or with others, also besides all other filters. The first three questions include a CosMul
 /// and a CountBefore.
 class Questions {
