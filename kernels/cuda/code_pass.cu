@@ -8,7 +8,6 @@
 // canonically; where they are not so few, first the best, whose scores raise the threshold once
 // more. docs/certified-search.md has the proof (§9).
 #include "kernels/cuda/code_pass.cuh"
-#include "kernels/cuda/code_sums.cuh"
 #include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/encode_int8.cuh"

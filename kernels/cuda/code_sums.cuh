@@ -28,11 +28,6 @@ static_assert(kKeysOfTile * kRows == kCodeTileRows);
 /// The index in a thread's sums of row `r` of its rows and its query `h`.
 __device__ constexpr unsigned sum_at(unsigned h, unsigned r) { return r / 2 * 4 + h * 2 + r % 2; }
 
-/// The place of row `r` of a thread's rows in a tile.
-__device__ inline std::uint32_t place_of(std::uint32_t tile, unsigned r, unsigned lane) {
-    return tile * kCodeTileRows + r / 2 * 8 + lane % CodeGrid::kThreadsOfQuery * 2 + r % 2;
-}
-
 /// The part's tile number `n`.
 __device__ inline std::uint32_t tile_of(const CodePart& part, std::uint32_t n) {
     if (!part.rest) return n << part.shift;

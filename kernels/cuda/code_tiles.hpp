@@ -58,6 +58,12 @@ constexpr std::uint32_t code_sample_tiles(std::uint32_t tiles) {
 }
 /// Keys that each tile of the sample gives for a query: one per thread that holds its sums.
 inline constexpr std::uint32_t kKeysOfTile = 4;
+/// The place of row `r` of the rows of a tile whose sums a thread holds. Of neighbouring threads,
+/// each of kKeysOfTile has other rows.
+GLOVED_HOST_DEVICE constexpr std::uint32_t place_of(std::uint32_t tile, unsigned r,
+                                                    unsigned thread) {
+    return tile * kCodeTileRows + r / 2 * 8 + thread % kKeysOfTile * 2 + r % 2;
+}
 /// Number of keys of a query.
 constexpr std::uint32_t code_sample_keys(std::uint32_t tiles) {
     return code_sample_tiles(tiles) * kKeysOfTile;
