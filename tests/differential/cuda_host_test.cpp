@@ -131,6 +131,8 @@ std::vector<EnginePath> plane_paths() {
     narrow.capability = 80;
     Settings no_integers = lazy;
     no_integers.capability = 75;
+    Settings wide;  // for passes in which several filters are marked
+    wide.plane_pass_capacity = 200;
     return {plane_path("plane_one", {0}, eager),
             plane_path("plane_two_lazy", {0, 0}, lazy),
             plane_path("plane_two_replicas_lazy", {0, 0}, lazy, {}, false, Spread::queries),
@@ -140,6 +142,7 @@ std::vector<EnginePath> plane_paths() {
             plane_path("plane_alone_three_lazy", {0, 0, 0}, lazy, kPlaneAlone),
             plane_path("plane_alone_bare_lazy", {0}, lazy, kBarePlane),
             plane_path("int8_one", {0}, eager, {}, true),
+            plane_path("int8_wide", {0}, wide, {}, true),
             plane_path("int8_without_integer_products_lazy", {0}, no_integers, {}, true),
             plane_path("int8_two_replicas_lazy", {0, 0}, lazy, {}, true, Spread::queries),
             plane_path("int8_seven_lazy", {0, 0, 0, 0, 0, 0, 0}, lazy, {}, true)};

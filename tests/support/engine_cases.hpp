@@ -319,6 +319,31 @@ TEST_P(EveryPath, FiltersAndExclusionsEqualTheOracle) {
     }
 }
 
+/// Batches in which many queries share a filter. What an engine does for the first of the filters
+/// alone, it does for all in one of the two orders.
+TEST_P(EveryPath, BatchesThatShareFiltersEqualTheOracle) {
+    const auto list = vectors();
+    std::vector<std::vector<double>> scores;
+    for (const auto& vector : list) scores.push_back(oracle_scores(*model_, vector));
+    auto filtered = filters();
+    constexpr std::size_t kSharing = 40;
+    for (int order = 0; order < 2; ++order) {
+        std::vector<Query> queries;
+        for (std::size_t i = 0; i < kSharing * filtered.size(); ++i) {
+            queries.push_back({kernels::Cosine{vector_of(list[i % list.size()])},
+                               1 + i % 11,
+                               {static_cast<Row>(i % model_->rows())},
+                               filtered[i / kSharing].second});
+        }
+        const auto answers = run_all(*engine_, queries);
+        for (std::size_t i = 0; i < queries.size(); ++i) {
+            expect_identical(answers[i].hits, wanted_hits(queries[i], scores[i % list.size()]),
+                             "query " + std::to_string(i) + ", " + filtered[i / kSharing].first);
+        }
+        std::ranges::reverse(filtered);
+    }
+}
+
 /// Filters that leave so few rows that an engine may score all of them.
 TEST_P(EveryPath, FewRowsEqualTheOracle) {
     const auto vector = vectors().back();

@@ -898,6 +898,11 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
     (void)launch.device(own.keys, count * code_sample_keys(tiles.shape.tiles), "keys");
     (void)launch.device(own.kept, count * kMaxKept, "kept rows");
     (void)launch.device(own.kept_counts, count, "counts of kept rows");
+    (void)launch.device(own.marks, std::size_t{kMaxMarkedFilters} * tiles.shape.tiles * kKeysOfTile,
+                        "marks");
+    launch.require(queries.marked_count <= kMaxMarkedFilters, "more filters than have marks");
+    const auto marked = std::to_array(queries.marked);
+    const std::uint32_t marked_count = queries.marked_count;
     (void)launch.device(own.counts, kFakeCodeLists, "counts of lists");
     (void)launch.device(own.lists, std::size_t{kFakeCodeLists} * kCodeListRoom, "lists");
     const auto floors = launch.device(own.floors, count, "floors of a pass");
@@ -911,7 +916,17 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
         }
         pass.check(shard);
         for (std::uint32_t q = 0; q < pass.count; ++q) {
-            const DeviceQuery& query = pass.queries[q];
+            DeviceQuery query = pass.queries[q];
+            if (query.marks != kNoMarks) {
+                if (query.marks >= marked_count) misuse("marks that are not made");
+                // As the kernels: the rows that the marked query's filter admits.
+                const DeviceQuery& by = pass.queries[marked[query.marks]];
+                query.rank_below = by.rank_below;
+                query.first = by.first;
+                query.last = by.last;
+                query.within = by.within;
+                query.without = by.without;
+            }
             if (query.k == 0 || query.k > max_k) misuse("k is 0 or beyond max_k");
             if (query.k_plus_excluded > kMaxBatchKPlusExcluded)
                 misuse("k and excluded rows are beyond kMaxBatchKPlusExcluded");
