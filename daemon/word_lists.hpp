@@ -40,7 +40,7 @@ class WordLists {
 
   private:
     std::vector<ListFacts> facts_;
-    std::shared_ptr<const kernels::RowLists> rows_ = std::make_shared<const kernels::RowLists>();
+    std::shared_ptr<const kernels::RowLists> rows_ = kernels::no_lists();
 };
 
 }  // namespace gloved::daemon

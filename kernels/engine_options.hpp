@@ -37,7 +37,7 @@ struct EngineOptions {
     /// products of bytes. It takes a quarter of the vectors' memory, and is made at the start.
     bool fine_plane = false;
     /// The lists that queries may name; never null.
-    std::shared_ptr<const RowLists> lists = std::make_shared<const RowLists>();
+    std::shared_ptr<const RowLists> lists = no_lists();
     /// cpu: name of the instruction set (see simd_names); empty: the processor's best.
     std::string simd = {};
     /// cuda: the devices. One that is named twice holds two shards.

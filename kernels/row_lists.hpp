@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -50,5 +51,7 @@ class RowLists {
     std::vector<std::size_t> counts_;
     std::vector<std::vector<format::Row>> short_lists_;
 };
+
+inline std::shared_ptr<const RowLists> no_lists() { return std::make_shared<const RowLists>(); }
 
 }  // namespace gloved::kernels

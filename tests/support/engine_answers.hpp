@@ -78,19 +78,6 @@ inline std::span<const Hit> first_of(const std::vector<Hit>& order, std::size_t 
     return std::span(order).first(std::min(k, order.size()));
 }
 
-/// Lists of rows in ascending order, as an engine was given them.
-using Lists = std::vector<std::vector<Row>>;
-
-/// Whether a row is in each list of `within` and in none of `without`.
-inline bool takes_lists(const kernels::Filter& filter, const Lists& lists, Row row) {
-    for (std::size_t i = 0; i < lists.size(); ++i) {
-        const bool listed = std::ranges::binary_search(lists[i], row);
-        if ((filter.within >> i & 1) != 0 && !listed) return false;
-        if ((filter.without >> i & 1) != 0 && listed) return false;
-    }
-    return true;
-}
-
 /// Who takes part in a query, as the oracle asks for it. `lists` are those of the engine.
 inline Eligible eligible_for(const format::Model& model, const Query& query,
                              const Lists& lists = {}) {
@@ -101,7 +88,7 @@ inline Eligible eligible_for(const format::Model& model, const Query& query,
         const bool in_rank = filter.rank_below == std::numeric_limits<std::uint32_t>::max() ||
                              model.ranks()[row] < filter.rank_below;
         return in_range && in_rank && score >= filter.min_score &&
-               takes_lists(filter, lists, row) &&
+               oracle_takes_lists(filter, lists, row) &&
                std::find(query.excluded.begin(), query.excluded.end(), row) == query.excluded.end();
     };
 }

@@ -44,7 +44,7 @@ constexpr std::size_t kKindsOfQuestions = 3;
 /// What every way is asked.
 struct Round {
     const Model& model;
-    const kernels::RowLists& lists;
+    const Lists& lists;
     Questions questions;
     std::vector<std::size_t> batches;
     std::size_t answers = 0;
@@ -175,7 +175,7 @@ Result<Tally> ask(Engine& engine, const std::string& name, const Round& round,
     return tally;
 }
 
-Answer oracle_answer(const Model& model, const kernels::RowLists& lists, const Question& question) {
+Answer oracle_answer(const Model& model, const Lists& lists, const Question& question) {
     const Query& query = question.query;
     std::vector<const kernels::QueryVector*> asked;
     if (const auto* const product = std::get_if<kernels::CosMul>(&query.kind)) {
@@ -199,8 +199,8 @@ Answer oracle_answer(const Model& model, const kernels::RowLists& lists, const Q
         constexpr auto kAnyRank = std::numeric_limits<std::uint32_t>::max();
         return (filter.rank_below == kAnyRank || model.ranks()[row] < filter.rank_below) &&
                (!filter.rows || (row >= filter.rows->first && row < filter.rows->last)) &&
-               (lists.size() == 0 || filter.takes_lists(lists.memberships()[row])) &&
-               score >= filter.min_score && !std::ranges::binary_search(excluded, row);
+               oracle_takes_lists(filter, lists, row) && score >= filter.min_score &&
+               !std::ranges::binary_search(excluded, row);
     };
     Answer answer;
     if (std::holds_alternative<kernels::CosMul>(query.kind)) {
@@ -363,8 +363,8 @@ Result<std::vector<Way>> choose_ways(std::vector<Way> ways, const EngineChecks& 
 Status check_engines(const Model& model, const std::vector<Way>& ways, const EngineChecks& checks,
                      const std::atomic<bool>& stop, const Reporter& report) {
     const Round round{model,
-                      *checks.lists,
-                      Questions(model, checks.seed, checks.lists->size()),
+                      checks.lists,
+                      Questions(model, checks.seed, checks.lists.size()),
                       batch_sizes(checks.answers, checks.seed),
                       checks.answers,
                       checks.threads,

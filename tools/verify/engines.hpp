@@ -15,6 +15,7 @@
 #include "kernels/engine.hpp"
 #include "kernels/row_lists.hpp"
 #include "tools/verify/check.hpp"
+#include "tools/verify/oracle.hpp"
 
 namespace gloved::verify {
 
@@ -28,10 +29,6 @@ struct Way {
     bool required = false;  ///< whether `unavailable` is a fault
 };
 
-inline std::shared_ptr<const kernels::RowLists> no_lists() {
-    return std::make_shared<const kernels::RowLists>();
-}
-
 /// Lists the cpu engine once for each instruction set of this processor, best first, then the other
 /// engines of this build; cuda uses `devices`. Each is listed without planes and with planes, and
 /// has `threads` threads. If there are several devices, «rows» is the engine in which each holds a
@@ -39,7 +36,7 @@ inline std::shared_ptr<const kernels::RowLists> no_lists() {
 /// outlive all of them.
 std::vector<Way> all_ways(const format::Model& model, std::size_t threads,
                           const DeviceChoice& devices = {.numbers = {}, .all = true},
-                          std::shared_ptr<const kernels::RowLists> lists = no_lists());
+                          std::shared_ptr<const kernels::RowLists> lists = kernels::no_lists());
 
 /// How to check engines.
 struct EngineChecks {
@@ -49,8 +46,7 @@ struct EngineChecks {
     std::size_t threads = 1;     ///< of each engine
     std::string ways = {};       ///< names of ways, separated by commas; empty: all
     std::string reference = {};  ///< the way with which others are compared; empty: the first
-    /// Those that the ways know. Questions name them.
-    std::shared_ptr<const kernels::RowLists> lists = no_lists();
+    Lists lists = {};            ///< those that the ways know; questions name them
 };
 
 /// Selects the ways that checks.ways names, all if it is empty; checks.reference, if given, is the

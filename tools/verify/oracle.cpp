@@ -45,6 +45,17 @@ std::vector<float> oracle_query(const format::Model& model, const Weights& weigh
     return query;
 }
 
+bool oracle_takes_lists(const kernels::Filter& filter, const Lists& lists, std::uint32_t row) {
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+        const bool within = (filter.within >> i & 1) != 0;
+        const bool without = (filter.without >> i & 1) != 0;
+        if (!within && !without) continue;
+        const bool listed = std::ranges::binary_search(lists[i], row);
+        if ((within && !listed) || (without && listed)) return false;
+    }
+    return true;
+}
+
 std::vector<double> oracle_norms(const format::Model& model) {
     std::vector<double> norms;
     norms.reserve(model.rows());

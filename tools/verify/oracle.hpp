@@ -16,12 +16,17 @@ namespace gloved::verify {
 
 /// An expression as (coefficient, row) pairs, in the order of its words.
 using Weights = std::vector<std::pair<double, std::uint32_t>>;
+/// Lists of rows, each in ascending order: list i is bit i of Filter::within and without.
+using Lists = std::vector<std::vector<std::uint32_t>>;
 /// Tells whether a row with this score may be in the answer.
 using Eligible = std::function<bool(std::uint32_t row, double score)>;
 
 /// The query vector of an expression, by the rule of kernels/query_vector.hpp: float64 sums in the
 /// order of the words, rounded once to float32. `unit`: each row is divided by its norm first.
 std::vector<float> oracle_query(const format::Model& model, const Weights& weights, bool unit);
+
+/// Whether a row is in each of the lists `filter.within` and in none of `filter.without`.
+bool oracle_takes_lists(const kernels::Filter& filter, const Lists& lists, std::uint32_t row);
 
 /// The norm of every row's vector, in the order of rows: computed, not read.
 std::vector<double> oracle_norms(const format::Model& model);

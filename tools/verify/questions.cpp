@@ -369,15 +369,15 @@ Question Questions::at(std::size_t number) const {
     return QuestionMaker(model_, seed_, lists_, number).draw();
 }
 
-kernels::RowLists draw_lists(const Model& model, std::uint64_t seed) {
+Lists draw_lists(const Model& model, std::uint64_t seed) {
     std::mt19937_64 random(seed);
-    std::vector<std::vector<Row>> lists;
+    Lists lists;
     for (const std::size_t count :
          {std::size_t{1}, std::size_t{10}, std::size_t{1000}, std::size_t{100'000},
           std::size_t{2'000'000}, model.rows() / 2, model.rows() / 2}) {
         lists.push_back(random_list(model.rows(), count, random));
     }
-    return {model.rows(), std::move(lists)};
+    return lists;
 }
 
 std::vector<std::size_t> batch_sizes(std::size_t questions, std::uint64_t seed) {

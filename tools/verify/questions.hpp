@@ -9,7 +9,6 @@
 
 #include "common/format/model.hpp"
 #include "kernels/engine.hpp"
-#include "kernels/row_lists.hpp"
 #include "tools/verify/oracle.hpp"
 
 namespace gloved::verify {
@@ -29,7 +28,7 @@ struct Question {
 
 /// Lists of random words of a model, for the engines and the oracle: of 1, 10, 1,000, 100,000 and
 /// 2,000,000 words, or all, and two of a half of all. They depend on model and seed alone.
-kernels::RowLists draw_lists(const format::Model& model, std::uint64_t seed);
+Lists draw_lists(const format::Model& model, std::uint64_t seed);
 
 /// Makes questions by their numbers. A question depends on model, seed and number alone, on any
 /// machine. Safe for concurrent use.
