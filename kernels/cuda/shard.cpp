@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cassert>
 #include <cstring>
 #include <initializer_list>
@@ -276,9 +277,9 @@ Status Shard::fill_lists(const RowLists& lists) {
 
 std::optional<Shard::DeviceList> Shard::shortest_list(ListMask within) const {
     std::optional<DeviceList> shortest;
-    for (std::size_t list = 0; list < lists_.size(); ++list) {
-        if ((within >> list & 1) == 0 || !lists_[list]) continue;
-        if (!shortest || lists_[list]->count < shortest->count) shortest = lists_[list];
+    for (ListMask left = within; left != 0; left &= left - 1) {
+        const auto& list = lists_[static_cast<std::size_t>(std::countr_zero(left))];
+        if (list && (!shortest || list->count < shortest->count)) shortest = list;
     }
     return shortest;
 }
