@@ -14,7 +14,6 @@
 #include <thread>
 #include <vector>
 
-#include "common/format/layout.hpp"
 #include "tests/support/daemon.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/small_model.hpp"
