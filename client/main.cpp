@@ -21,6 +21,7 @@
 #include "cli/signals.hpp"
 #include "client/health.hpp"
 #include "client/lines_run.hpp"
+#include "client/look_up_notes.hpp"
 #include "client/original_session.hpp"
 #include "client/peer_options.hpp"
 #include "client/query_line.hpp"
@@ -65,6 +66,7 @@ Examples:
   gloved-client '2 * ( paris - france ) + italy'   quotes for the shell
   gloved-client SIM king queen                     the cosine of two words
   gloved-client --json SIM king queen
+  gloved-client NEAR case=ignore unknown=skip SNAKE + qwfp
   gloved-client --retry 60 PING                    wait until the daemon answers
   gloved-client --lines < requests
   gloved-client --health
@@ -119,6 +121,7 @@ int ask_once(const std::vector<std::string>& query, std::optional<std::size_t> c
     if (!reply->status.ok)
         return fail(fmt::format("{}: {}", reply->status.code, reply->status.message));
     for (const std::string& line : reply->lines) std::cout << line << '\n';
+    for (const std::string& note : client::look_up_notes(reply->status)) kProgram.say(note);
     return kDone;
 }
 

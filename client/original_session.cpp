@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "client/look_up_notes.hpp"
 #include "client/original_protocol.hpp"
 #include "common/expr/expression.hpp"
 #include "common/terminal.hpp"
@@ -97,9 +98,18 @@ class Session {
         }
         auto reply = ask_(line);
         if (!reply) return reply.error();
-        if (reply->status.ok) return std::optional<Reply>(*std::move(reply));
+        if (reply->status.ok) {
+            // Once for a query that is asked twice.
+            if (engine.empty()) note(reply->status);
+            return std::optional<Reply>(*std::move(reply));
+        }
         refuse(reply->status);
         return std::optional<Reply>();
+    }
+
+    void note(const wire::StatusLine& status) {
+        for (const std::string& text : look_up_notes(status))
+            err_ << message_line("gloved-client", text);
     }
 
     void refuse(const wire::StatusLine& status) {

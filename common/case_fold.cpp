@@ -6,6 +6,32 @@
 #include <cassert>
 
 namespace gloved {
+namespace {
+
+/// What a mapping of utf8proc makes of a code point; a byte that is none stays.
+std::uint32_t by_utf8proc(utf8proc_int32_t (*mapping)(utf8proc_int32_t), std::uint32_t code_point) {
+    if (code_point >= kInvalidByte) return code_point;
+    return static_cast<std::uint32_t>(mapping(static_cast<utf8proc_int32_t>(code_point)));
+}
+
+std::uint32_t lower_of(std::uint32_t code_point) {
+    return by_utf8proc(utf8proc_tolower, code_point);
+}
+
+/// `text` with each code point replaced by `mapping` of it.
+template <class Mapping>
+std::string mapped(std::string_view text, Mapping mapping) {
+    std::string result;
+    result.reserve(text.size());
+    while (!text.empty()) {
+        const CodePoint first = first_code_point(text);
+        append_code_point(result, mapping(first.value));
+        text.remove_prefix(first.bytes);
+    }
+    return result;
+}
+
+}  // namespace
 
 CodePoint first_code_point(std::string_view text) {
     assert(!text.empty());
@@ -43,15 +69,22 @@ void append_code_point(std::string& out, std::uint32_t code_point) {
     out.append(bytes.begin(), bytes.begin() + length);
 }
 
+std::string lower_case(std::string_view text) { return mapped(text, lower_of); }
+
+std::string upper_case(std::string_view text) {
+    return mapped(text, [](std::uint32_t c) { return by_utf8proc(utf8proc_toupper, c); });
+}
+
+std::string capitalized(std::string_view text) {
+    if (text.empty()) return {};
+    const CodePoint first = first_code_point(text);
+    std::string result;
+    append_code_point(result, by_utf8proc(utf8proc_totitle, first.value));
+    return result + lower_case(text.substr(first.bytes));
+}
+
 std::string fold_case(std::string_view text) {
-    std::string folded;
-    folded.reserve(text.size());
-    while (!text.empty()) {
-        const CodePoint first = first_code_point(text);
-        append_code_point(folded, fold_case(first.value));
-        text.remove_prefix(first.bytes);
-    }
-    return folded;
+    return mapped(text, [](std::uint32_t c) { return fold_case(c); });
 }
 
 }  // namespace gloved

@@ -8,7 +8,8 @@
 _gloved_options() {
     case $1 in
         gloved)
-            echo --model=@model --list=@other --socket=@file --config=@file --engine=auto,cuda,cpu \
+            echo --model=@model --list=@other --unknown=error,skip --case=exact,ignore \
+                --socket=@file --config=@file --engine=auto,cuda,cpu \
                 --simd=avx512,avx2,neon,baseline --device=all --spread=auto,rows,queries \
                 --threads=@other --io-threads=@other --pin=auto,on,off --planes=on,off \
                 --neighbors=on,off --gpu-memory=@other --batch-ms=@other --max-k=@other \
@@ -90,8 +91,8 @@ _gloved_request_options() {
     case $1 in
         NEAR)
             echo k=@other min=@other top=@other prefix=@other within=@other without=@other \
-                norm=raw,unit exclude=inputs,none engine=auto,cuda,cpu model=@other \
-                fields=list:row,rank,norm certify=0,1
+                norm=raw,unit exclude=inputs,none unknown=error,skip case=exact,ignore \
+                engine=auto,cuda,cpu model=@other fields=list:row,rank,norm certify=0,1
             ;;
         NEARVEC)
             echo k=@other min=@other top=@other prefix=@other within=@other without=@other \
@@ -100,18 +101,20 @@ _gloved_request_options() {
             ;;
         ANALOGY)
             echo k=@other min=@other top=@other prefix=@other within=@other without=@other \
-                method=add,mul engine=auto,cuda,cpu model=@other fields=list:row,rank,norm \
-                certify=0,1
+                method=add,mul case=exact,ignore engine=auto,cuda,cpu model=@other \
+                fields=list:row,rank,norm certify=0,1
             ;;
         RANK)
             echo top=@other prefix=@other within=@other without=@other norm=raw,unit \
-                engine=auto,cuda,cpu model=@other
+                unknown=error,skip case=exact,ignore engine=auto,cuda,cpu model=@other
             ;;
-        MATRIX) echo metric=cosine,sqeuclidean model=@other ;;
+        MATRIX)
+            echo metric=cosine,sqeuclidean unknown=error,skip case=exact,ignore model=@other
+            ;;
         PREFIX) echo k=@other within=@other without=@other fields=list:row,rank,norm model=@other ;;
-        HAS) echo fields=list:row,rank,norm model=@other ;;
-        VEC) echo encoding=decimal,base64 model=@other ;;
-        SIM | DIST | ODD) echo norm=raw,unit model=@other ;;
+        HAS) echo fields=list:row,rank,norm case=exact,ignore model=@other ;;
+        VEC) echo encoding=decimal,base64 unknown=error,skip case=exact,ignore model=@other ;;
+        SIM | DIST | ODD) echo norm=raw,unit unknown=error,skip case=exact,ignore model=@other ;;
         LISTS | STATS) echo model=@other ;;
     esac
 }

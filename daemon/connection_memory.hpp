@@ -16,6 +16,7 @@
 #include "common/expr/expression.hpp"
 #include "common/format/model.hpp"
 #include "common/wire/request.hpp"
+#include "daemon/vocabulary.hpp"
 #include "kernels/engine.hpp"
 
 namespace gloved::daemon {
@@ -80,6 +81,11 @@ inline std::size_t query_bytes(const kernels::Query& query) {
         for (const auto& vector : product->negatives) add(vector);
     }
     return bytes;
+}
+
+/// Bytes of memory that a request's notes hold, also as a part of its reply.
+inline std::size_t notes_bytes(const LookUpNotes* notes) {
+    return notes != nullptr ? notes->held_bytes() : 0;
 }
 
 /// Bytes that one byte of a word becomes at most when the word is quoted: \xHH.

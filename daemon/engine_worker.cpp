@@ -59,11 +59,11 @@ double milliseconds(Clock::duration duration) {
 }  // namespace
 
 EngineWorker::EngineWorker(std::string name, std::shared_ptr<const format::Model> model,
-                           std::shared_ptr<const WordLists> lists,
+                           std::shared_ptr<const Vocabulary> vocabulary,
                            std::unique_ptr<kernels::Engine> engine, const Settings& settings)
     : name_(std::move(name)),
       model_(std::move(model)),
-      lists_(std::move(lists)),
+      vocabulary_(std::move(vocabulary)),
       known_(model_),
       engine_(std::move(engine)),
       settings_(settings),
@@ -371,19 +371,20 @@ void EngineWorker::parse_line(Job& job) {
 }
 
 void EngineWorker::make_query(Job& job) {
-    auto query = resolve_query(*job.request, *model_, *lists_);
+    auto resolved = resolve_query(*job.request, *vocabulary_);
     job.request = nullptr;
-    if (!query) {
-        job.error = query.error();
+    if (!resolved) {
+        job.error = resolved.error();
         return;
     }
     job.kind = Job::Kind::query;
-    job.query = *std::move(query);
+    job.query = std::move(resolved->query);
+    job.notes = std::move(resolved->notes);
 }
 
 void EngineWorker::make_reply(Job& job) {
-    auto reply =
-        reply_without_engine(*job.request, model_, *lists_, name_, job.form, job.times.arrived);
+    auto reply = reply_without_engine(*job.request, model_, *vocabulary_, name_, job.form,
+                                      job.times.arrived);
     job.request = nullptr;
     if (!reply) {
         job.error = reply.error();

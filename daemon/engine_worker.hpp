@@ -24,7 +24,7 @@
 #include "daemon/known_answer.hpp"
 #include "daemon/reply.hpp"
 #include "daemon/settings.hpp"
-#include "daemon/word_lists.hpp"
+#include "daemon/vocabulary.hpp"
 #include "kernels/engine.hpp"
 
 namespace gloved::daemon {
@@ -63,6 +63,7 @@ struct Job {
     std::uint64_t connection = 0;        ///< number of the connection, for taking turns
     std::size_t queued_bytes = 0;        ///< memory that the job holds, approximately
     kernels::Query query;
+    std::unique_ptr<const LookUpNotes> notes;  ///< of the words of `query`
     kernels::Answer answer;
     std::unique_ptr<wire::Request> request;
     std::string line;  ///< if not empty, the worker parses `request` from it
@@ -107,8 +108,8 @@ class EngineWorker {
   public:
     /// `name` is the model's, for messages. `settings` must outlive the worker.
     EngineWorker(std::string name, std::shared_ptr<const format::Model> model,
-                 std::shared_ptr<const WordLists> lists, std::unique_ptr<kernels::Engine> engine,
-                 const Settings& settings);
+                 std::shared_ptr<const Vocabulary> vocabulary,
+                 std::unique_ptr<kernels::Engine> engine, const Settings& settings);
     /// Sets the function to call when the engine has failed or the model's files have changed. It
     /// runs on the thread that notices, before any waiting request gets its ERR line. Set it before
     /// the first job.
@@ -226,7 +227,7 @@ class EngineWorker {
     std::atomic<bool> has_fault_ = false;  // fault_ is set
     const std::string name_;
     const std::shared_ptr<const format::Model> model_;
-    const std::shared_ptr<const WordLists> lists_;
+    const std::shared_ptr<const Vocabulary> vocabulary_;
     const KnownAnswer known_;
     const std::unique_ptr<kernels::Engine> engine_;
     const Settings& settings_;

@@ -12,13 +12,13 @@ constexpr std::chrono::milliseconds kMaxSuggestTime{5};
 
 std::vector<std::unique_ptr<EngineWorker>> workers_of(
     const std::string& name, const std::shared_ptr<const format::Model>& model,
-    const std::shared_ptr<const WordLists>& lists,
+    const std::shared_ptr<const Vocabulary>& vocabulary,
     std::vector<std::unique_ptr<kernels::Engine>> engines, const Settings& settings) {
     std::vector<std::unique_ptr<EngineWorker>> workers;
     workers.reserve(engines.size());
     for (auto& engine : engines)
         workers.push_back(
-            std::make_unique<EngineWorker>(name, model, lists, std::move(engine), settings));
+            std::make_unique<EngineWorker>(name, model, vocabulary, std::move(engine), settings));
     return workers;
 }
 
@@ -26,14 +26,14 @@ std::vector<std::unique_ptr<EngineWorker>> workers_of(
 
 LoadedModel::LoadedModel(std::string name, std::shared_ptr<const format::Model> model,
                          std::optional<format::Neighbors> neighbors,
-                         std::shared_ptr<const WordLists> lists,
+                         std::shared_ptr<const Vocabulary> vocabulary,
                          std::vector<std::unique_ptr<kernels::Engine>> engines,
                          const Settings& settings)
     : name_(std::move(name)),
       model_(std::move(model)),
       neighbors_(std::move(neighbors)),
-      lists_(std::move(lists)),
-      workers_(workers_of(name_, model_, lists_, std::move(engines), settings)),
+      vocabulary_(std::move(vocabulary)),
+      workers_(workers_of(name_, model_, vocabulary_, std::move(engines), settings)),
       // With a GPU, the host reads rows only for look-ups.
       pinning_(
           model_,

@@ -17,7 +17,7 @@
 #include "daemon/pin.hpp"
 #include "daemon/settings.hpp"
 #include "daemon/spelling.hpp"
-#include "daemon/word_lists.hpp"
+#include "daemon/vocabulary.hpp"
 #include "kernels/engine.hpp"
 
 namespace gloved::daemon {
@@ -29,14 +29,15 @@ class LoadedModel {
     /// The first of `engines` answers requests that name no engine. `name` is what requests call
     /// the model. `settings` must outlive the LoadedModel.
     LoadedModel(std::string name, std::shared_ptr<const format::Model> model,
-                std::optional<format::Neighbors> neighbors, std::shared_ptr<const WordLists> lists,
+                std::optional<format::Neighbors> neighbors,
+                std::shared_ptr<const Vocabulary> vocabulary,
                 std::vector<std::unique_ptr<kernels::Engine>> engines, const Settings& settings);
 
     const std::string& name() const { return name_; }
     const format::Model& model() const { return *model_; }
     /// The neighbors file; nullptr if there is none or it is not used.
     const format::Neighbors* neighbors() const { return neighbors_ ? &*neighbors_ : nullptr; }
-    const WordLists& lists() const { return *lists_; }
+    const Vocabulary& vocabulary() const { return *vocabulary_; }
     /// Counts an answer from the neighbors file. Any thread.
     void count_stored_answer() { stored_answers_.fetch_add(1, std::memory_order_relaxed); }
     std::uint64_t stored_answers() const { return stored_answers_.load(std::memory_order_relaxed); }
@@ -59,7 +60,7 @@ class LoadedModel {
     const std::string name_;
     const std::shared_ptr<const format::Model> model_;
     const std::optional<format::Neighbors> neighbors_;
-    const std::shared_ptr<const WordLists> lists_;
+    const std::shared_ptr<const Vocabulary> vocabulary_;
     std::atomic<std::uint64_t> stored_answers_ = 0;
     std::vector<std::unique_ptr<EngineWorker>> workers_;
     std::unique_ptr<SpellingIndex> spelling_;

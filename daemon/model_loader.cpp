@@ -15,6 +15,7 @@
 #include "daemon/log.hpp"
 #include "daemon/pin.hpp"
 #include "daemon/service_manager.hpp"
+#include "daemon/vocabulary.hpp"
 #include "daemon/word_lists.hpp"
 #include "kernels/engine.hpp"
 #include "kernels/engine_options.hpp"
@@ -50,7 +51,7 @@ struct OpenedModel {
     std::shared_ptr<const format::Model> model;
     std::unique_ptr<kernels::Engine> engine;  ///< has answered a known query
     std::optional<format::Neighbors> neighbors;
-    std::shared_ptr<const WordLists> lists;
+    std::shared_ptr<const Vocabulary> vocabulary;
 };
 
 Result<std::optional<format::Neighbors>> open_neighbors(const format::Model& model,
@@ -92,8 +93,10 @@ Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& sett
         verify || (*engine)->kind() != EngineKind::cpu || watchdog_interval().has_value();
     if (Status answered = KnownAnswer(model).ask(**engine, of_all_rows); !answered)
         return answered.error();
+    auto vocabulary =
+        std::make_shared<const Vocabulary>(model, *std::move(lists), settings.look_up);
     return OpenedModel{std::move(model), *std::move(engine), *std::move(neighbors),
-                       std::make_shared<const WordLists>(*std::move(lists))};
+                       std::move(vocabulary)};
 }
 
 }  // namespace
@@ -101,7 +104,7 @@ Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& sett
 Loaded load_model(const ModelSetting& setting, const Settings& settings, bool verify) {
     auto opened = open_model(setting, settings, verify);
     if (!opened) return opened.error();
-    auto& [model, engine, neighbors, lists] = *opened;
+    auto& [model, engine, neighbors, vocabulary] = *opened;
     const bool on_cpu = engine->kind() == EngineKind::cpu;
     if (settings.pin == Pin::on && on_cpu) {
         if (Status locked = lock_values(*model); !locked) return locked.error();
@@ -116,19 +119,20 @@ Loaded load_model(const ModelSetting& setting, const Settings& settings, bool ve
     std::vector<std::unique_ptr<kernels::Engine>> engines;
     engines.push_back(std::move(engine));
     if (!on_cpu) {
-        auto cpu = kernels::make_engine(EngineKind::cpu, *model, engine_options(settings, *lists));
+        auto cpu = kernels::make_engine(EngineKind::cpu, *model,
+                                        engine_options(settings, vocabulary->lists()));
         if (!cpu) return cpu.error();
         log_info("engine cpu, for requests with engine=cpu: {}", (*cpu)->description());
         engines.push_back(*std::move(cpu));
     }
     return std::make_shared<LoadedModel>(setting.name, std::move(model), std::move(neighbors),
-                                         std::move(lists), std::move(engines), settings);
+                                         std::move(vocabulary), std::move(engines), settings);
 }
 
 Result<std::string> check_model(const ModelSetting& setting, const Settings& settings) {
     const auto opened = open_model(setting, settings, true);
     if (!opened) return opened.error();
-    const auto& [model, engine, neighbors, lists] = *opened;
+    const auto& [model, engine, neighbors, vocabulary] = *opened;
     return fmt::format("{}: {} words x {}, generation {}, checksums hold, engine {} ({}) answers",
                        setting.path, model->rows(), model->dim(), format::hex(model->generation()),
                        engine->name(), engine->description());

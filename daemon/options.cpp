@@ -272,6 +272,23 @@ po::options_description serving_options(Settings& settings) {
     return options;
 }
 
+po::options_description request_options(LookUpRules& rules) {
+    using wire::Unknown;
+    using wire::WordCase;
+    po::options_description options("Words of requests");
+    add(options, "unknown",
+        choice<Unknown>("unknown", {{"error", Unknown::error}, {"skip", Unknown::skip}},
+                        rules.unknown),
+        "what becomes of a word that the model does not have, if a request has no unknown=: error "
+        "refuses the request, skip leaves the word out");
+    add(options, "case",
+        choice<WordCase>("case", {{"exact", WordCase::exact}, {"ignore", WordCase::ignore}},
+                         rules.word_case),
+        "how words are found, if a request has no case=: ignore takes snake for SNAKE if the model "
+        "has no SNAKE");
+    return options;
+}
+
 po::options_description engine_options(Settings& settings) {
     using Engine = std::optional<EngineKind>;
     const auto named = [](EngineKind kind) {
@@ -403,8 +420,9 @@ Result<std::optional<Options>> read_options(int argc, char** argv, std::ostream&
     Settings& settings = options.settings;
     po::options_description all(kHelpColumns, kMinDescriptionColumns);
     po::options_description configurable;
-    for (const auto& group : {serving_options(settings), engine_options(settings),
-                              limit_options(settings.limits), log_options(options)}) {
+    for (const auto& group :
+         {serving_options(settings), request_options(settings.look_up), engine_options(settings),
+          limit_options(settings.limits), log_options(options)}) {
         all.add(group);
         configurable.add(group);
     }

@@ -7,29 +7,31 @@
 #include "common/format/layout.hpp"
 #include "daemon/connection_memory.hpp"
 #include "daemon/loaded_model.hpp"
+#include "daemon/vocabulary.hpp"
 
 namespace gloved::daemon {
 namespace {
 
 constexpr std::string_view kHelp =
     "NEAR [k=N] [min=SCORE] [top=N] [prefix=TEXT] [within=LIST,...] [without=LIST,...] "
-    "[norm=raw|unit] [exclude=inputs|none] "
+    "[norm=raw|unit] [exclude=inputs|none] [unknown=error|skip] [case=exact|ignore] "
     "[engine=NAME] [model=NAME] [fields=row,rank,norm] [certify=0|1] EXPR\n"
     "NEARVEC [k=N] [min=SCORE] [top=N] [prefix=TEXT] [within=LIST,...] [without=LIST,...] "
     "[engine=NAME] [model=NAME] [fields=...] "
     "[certify=0|1] NUMBER ... | base64=VECTOR\n"
     "ANALOGY [k=N] [method=add|mul] [min=SCORE] [top=N] [prefix=TEXT] [within=LIST,...] "
-    "[without=LIST,...] [engine=NAME] [model=NAME] "
+    "[without=LIST,...] [case=exact|ignore] [engine=NAME] [model=NAME] "
     "[fields=...] [certify=0|1] A B C\n"
-    "RANK [top=N] [prefix=TEXT] [within=LIST,...] [without=LIST,...] [norm=raw|unit] [engine=NAME] "
-    "[model=NAME] A B\n"
-    "SIM [norm=raw|unit] [model=NAME] A B\n"
-    "DIST [norm=raw|unit] [model=NAME] A B\n"
-    "VEC [encoding=decimal|base64] [model=NAME] WORD ...\n"
-    "ODD [norm=raw|unit] [model=NAME] A B C ...\n"
-    "MATRIX [metric=cosine|sqeuclidean] [model=NAME] WORD ...\n"
+    "RANK [top=N] [prefix=TEXT] [within=LIST,...] [without=LIST,...] [norm=raw|unit] "
+    "[unknown=error|skip] [case=exact|ignore] [engine=NAME] [model=NAME] A B\n"
+    "SIM [norm=raw|unit] [unknown=error|skip] [case=exact|ignore] [model=NAME] A B\n"
+    "DIST [norm=raw|unit] [unknown=error|skip] [case=exact|ignore] [model=NAME] A B\n"
+    "VEC [encoding=decimal|base64] [unknown=error|skip] [case=exact|ignore] [model=NAME] WORD ...\n"
+    "ODD [norm=raw|unit] [unknown=error|skip] [case=exact|ignore] [model=NAME] A B C ...\n"
+    "MATRIX [metric=cosine|sqeuclidean] [unknown=error|skip] [case=exact|ignore] [model=NAME] "
+    "WORD ...\n"
     "PREFIX [k=N] [within=LIST,...] [without=LIST,...] [fields=row,rank,norm] [model=NAME] TEXT\n"
-    "HAS [fields=row,rank,norm] [model=NAME] WORD ...\n"
+    "HAS [fields=row,rank,norm] [case=exact|ignore] [model=NAME] WORD ...\n"
     "MODELS\n"
     "USE NAME\n"
     "LISTS [model=NAME]\n"
@@ -45,8 +47,8 @@ constexpr std::string_view kHelp =
     "Quote a word that looks like an operator, a verb or an option: \"NEAR\" \"-\" \"a b\" "
     "\"\\x22\"\n";
 
-/// Of a reply's status line, with a certificate.
-constexpr std::size_t kMaxFields = 11;
+/// Of a reply's status line, with a certificate and LookUpNotes.
+constexpr std::size_t kMaxFields = 14;
 
 template <class AddColumns>
 Lines one_line(wire::Form form, const AddColumns& add_columns) {
@@ -67,6 +69,7 @@ std::vector<wire::StatusField> answer_fields(const EngineReply& about, const Loa
     fields.push_back(time_field(about.took));
     for (auto& field : model_fields(loaded.name(), loaded.model()))
         fields.push_back(std::move(field));
+    if (about.notes != nullptr) about.notes->append_to(fields);
     return fields;
 }
 
@@ -173,9 +176,9 @@ Reply use_reply(wire::Form form, const LoadedModel& loaded) {
 }
 
 Reply lists_reply(wire::Form form, const LoadedModel& loaded) {
-    Lines lines{loaded.lists().facts().size(), {}, nullptr};
+    Lines lines{loaded.vocabulary().lists().facts().size(), {}, nullptr};
     wire::LineWriter line(lines.text, form, true);
-    for (const ListFacts& list : loaded.lists().facts()) {
+    for (const ListFacts& list : loaded.vocabulary().lists().facts()) {
         line.begin();
         line.text("list", list.name);
         line.count("words", list.words);

@@ -21,6 +21,7 @@
 namespace gloved::daemon {
 
 class LoadedModel;
+struct LookUpNotes;
 
 /// The lines of an OK reply: complete in `text` if they are few and short, otherwise rendered by
 /// `source` piece by piece.
@@ -88,7 +89,8 @@ struct EngineReply {
     wire::Form form = wire::Form::text;
     std::vector<wire::Field> fields;
     bool certify = false;
-    Clock::duration took{};  ///< from reading the request to the engine's answer
+    const LookUpNotes* notes = nullptr;  ///< nullptr: none
+    Clock::duration took{};              ///< from reading the request to the engine's answer
 };
 
 /// The reply to NEAR with hits of find_stored_answer. Its lines are rendered later from `loaded`.

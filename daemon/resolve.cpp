@@ -26,22 +26,17 @@ constexpr std::size_t kMaxWordInMessage = 200;
 /// A word takes a loop some microseconds.
 constexpr std::size_t kMaxQuickWords = 64;
 
-Result<kernels::Row> find_row(const std::string& word, const format::Model& model) {
-    const auto row = model.find(word);
-    if (row) return *row;
-    return Error{ErrorCode::unknown_word,
-                 printable(word, kMaxWordInMessage) + " is not in the model", word};
-}
-
+/// The rows of `words`, without those that are skipped. Error: unknown_word, also if none is left.
 Result<std::vector<kernels::Row>> find_rows(const std::vector<std::string>& words,
-                                            const format::Model& model) {
+                                            WordFinder& finder) {
     std::vector<kernels::Row> rows;
     rows.reserve(words.size());
     for (const std::string& word : words) {
-        const auto row = find_row(word, model);
+        const auto row = finder.find_or_skip(word);
         if (!row) return row.error();
-        rows.push_back(*row);
+        if (*row) rows.push_back(**row);
     }
+    if (rows.empty()) return unknown_word(words[0]);
     return rows;
 }
 
@@ -60,25 +55,27 @@ Result<kernels::QueryVector> vector_of(const format::Model& model, kernels::Row 
     return vector;
 }
 
-/// The rows of an expression's words, with their coefficients.
+/// The rows of an expression's words, with their coefficients, without those that are skipped.
+/// Error: unknown_word, also if none is left.
 Result<std::vector<kernels::WeightedRow>> find_terms(const std::vector<expr::Term>& terms,
-                                                     const format::Model& model) {
+                                                     WordFinder& finder) {
     std::vector<kernels::WeightedRow> rows;
     rows.reserve(terms.size());
     for (const expr::Term& term : terms) {
-        const auto row = find_row(term.word, model);
+        const auto row = finder.find_or_skip(term.word);
         if (!row) return row.error();
-        rows.push_back({term.coefficient, *row});
+        if (*row) rows.push_back({term.coefficient, **row});
     }
+    if (rows.empty()) return unknown_word(terms[0].word);
     return rows;
 }
 
-/// The rows of an argument, with their coefficients.
+/// The rows of an argument, with their coefficients. Error: unknown_word, also if none is left.
 Result<std::vector<kernels::WeightedRow>> find_terms(const wire::Argument& argument,
-                                                     const format::Model& model) {
-    if (!argument.terms.empty()) return find_terms(argument.terms, model);
-    const auto row = find_row(argument.text, model);
-    if (!row) return row.error();
+                                                     WordFinder& finder) {
+    if (!argument.terms.empty()) return find_terms(argument.terms, finder);
+    const auto row = finder.find(argument.text);
+    if (!row) return unknown_word(argument.text);
     return std::vector{kernels::WeightedRow{1.0, *row}};
 }
 
@@ -121,11 +118,11 @@ using ModelPointer = std::shared_ptr<const format::Model>;
 
 /// SIM and DIST.
 Result<Lines> similarity(const wire::Request& request, const format::Model& model,
-                         wire::Form form) {
+                         WordFinder& finder, wire::Form form) {
     const bool is_distance = request.verb == wire::Verb::dist;
     std::array<ArgumentVector, 2> vectors;
     for (std::size_t i = 0; i < vectors.size(); ++i) {
-        const auto terms = find_terms(request.arguments[i], model);
+        const auto terms = find_terms(request.arguments[i], finder);
         if (!terms) return terms.error();
         auto vector = argument_vector(*terms, request.options.norm, model,
                                       is_distance ? kernels::weighted_mean : kernels::weighted_sum);
@@ -144,55 +141,86 @@ Result<Lines> similarity(const wire::Request& request, const format::Model& mode
         kernels::canonical_score(a.values.data(), a.norm, b.values.data(), b.norm, model.dim()));
 }
 
-/// The reply of one line for each word of the request, which a `Source` renders as `how` says.
+/// The reply of one line for each word of the request that is not skipped, which a `Source` renders
+/// as `how` says.
 template <class Source, class How>
 Result<Lines> lines_of_rows(const wire::Request& request, How how, const ModelPointer& model,
-                            wire::Form form) {
-    auto rows = find_rows(request.words, *model);
+                            WordFinder& finder, wire::Form form) {
+    auto rows = find_rows(request.words, finder);
     if (!rows) return rows.error();
     const std::size_t count = rows->size();
     return Lines{count, {}, std::make_unique<Source>(form, how, *std::move(rows), model)};
 }
 
-/// ODD: the argument with the smallest cosine to the sum of all unit vectors; of equals the first.
-Result<Lines> odd_one(const wire::Request& request, const ModelPointer& model, wire::Form form) {
-    std::vector<std::vector<kernels::WeightedRow>> arguments;
-    arguments.reserve(request.arguments.size());
-    for (const wire::Argument& argument : request.arguments) {
-        auto terms = find_terms(argument, *model);
-        if (!terms) return terms.error();
-        arguments.push_back(*std::move(terms));
+/// What ODD compares.
+struct OddArgument {
+    const wire::Argument* argument;
+    std::vector<kernels::WeightedRow> terms;
+};
+
+/// The arguments of ODD, without words that are skipped. Error: unknown_word, also if too few for a
+/// majority are left.
+Result<std::vector<OddArgument>> find_odd_arguments(const std::vector<wire::Argument>& arguments,
+                                                    WordFinder& finder) {
+    constexpr std::size_t kFewest = 3;
+    std::vector<OddArgument> found;
+    found.reserve(arguments.size());
+    const wire::Argument* skipped = nullptr;
+    for (const wire::Argument& argument : arguments) {
+        if (argument.terms.empty()) {
+            const auto row = finder.find_or_skip(argument.text);
+            if (!row) return row.error();
+            if (*row) {
+                found.push_back({&argument, {{1.0, **row}}});
+            } else if (skipped == nullptr) {
+                skipped = &argument;
+            }
+        } else {
+            auto terms = find_terms(argument.terms, finder);
+            if (!terms) return terms.error();
+            found.push_back({&argument, *std::move(terms)});
+        }
     }
+    if (found.size() < kFewest) return unknown_word(skipped->text);
+    return found;
+}
+
+/// ODD: the argument with the smallest cosine to the sum of all unit vectors; of equals the first.
+Result<Lines> odd_one(const wire::Request& request, const ModelPointer& model, WordFinder& finder,
+                      wire::Form form) {
+    const auto arguments = find_odd_arguments(request.arguments, finder);
+    if (!arguments) return arguments.error();
     // Vectors of groups are computed twice: those of thousands would take much memory.
     std::vector<double> sum(model->dim(), 0.0);
-    for (const auto& terms : arguments) {
-        const auto vector = argument_vector(terms, request.options.norm, *model);
+    for (const OddArgument& each : *arguments) {
+        const auto vector = argument_vector(each.terms, request.options.norm, *model);
         if (!vector) return vector.error();
         for (std::size_t i = 0; i < sum.size() && vector->norm != 0; ++i)
             sum[i] += static_cast<double>(vector->values[i]) / vector->norm;
     }
     const auto whole = kernels::make_query_vector(std::vector<float>(sum.begin(), sum.end()));
     if (!whole) return whole.error();
-    std::size_t odd = 0;
+    const wire::Argument* odd = arguments->front().argument;
     double lowest = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-        const auto vector = argument_vector(arguments[i], request.options.norm, *model);
+    for (const OddArgument& each : *arguments) {
+        const auto vector = argument_vector(each.terms, request.options.norm, *model);
         if (!vector) return vector.error();
         const double score = kernels::canonical_score(
             whole->values.data(), whole->norm, vector->values.data(), vector->norm, model->dim());
         if (score < lowest) {
-            odd = i;
+            odd = each.argument;
             lowest = score;
         }
     }
-    return Lines{
-        1, {}, std::make_unique<OddLine>(form, request.arguments[odd].text, lowest, model)};
+    return Lines{1, {}, std::make_unique<OddLine>(form, odd->text, lowest, model)};
 }
 
-Lines has_lines(const wire::Request& request, const ModelPointer& model, wire::Form form) {
+Lines has_lines(const wire::Request& request, const ModelPointer& model, WordFinder& finder,
+                wire::Form form) {
     return {request.words.size(),
             {},
-            std::make_unique<PresenceLines>(form, request.words, request.options.fields, model)};
+            std::make_unique<PresenceLines>(form, request.words, finder, request.options.fields,
+                                            model)};
 }
 
 /// Names the lists of within= and without= in `filter`.
@@ -237,9 +265,9 @@ std::vector<kernels::Row> rows_of(const std::vector<kernels::WeightedRow>& terms
 }
 
 /// NEAR: the sum of the terms, and the rows to exclude.
-Status resolve_near(const wire::Request& request, const format::Model& model,
+Status resolve_near(const wire::Request& request, const format::Model& model, WordFinder& finder,
                     kernels::Query& query) {
-    const auto terms = find_terms(request.terms, model);
+    const auto terms = find_terms(request.terms, finder);
     if (!terms) return terms.error();
     if (request.options.exclude_inputs) query.excluded = rows_of(*terms);
     auto vector =
@@ -250,15 +278,19 @@ Status resolve_near(const wire::Request& request, const format::Model& model,
 }
 
 /// ANALOGY: a is to b as c is to the answer.
-Status resolve_analogy(const wire::Request& request, const format::Model& model,
+Status resolve_analogy(const wire::Request& request, const format::Model& model, WordFinder& finder,
                        kernels::Query& query) {
-    const auto rows = find_rows(request.words, model);
-    if (!rows) return rows.error();
-    query.excluded = *rows;
     const auto& words = request.words;
+    std::array<kernels::Row, 3> rows{};
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const auto row = finder.find(words[i]);
+        if (!row) return unknown_word(words[i]);
+        rows[i] = *row;
+    }
+    query.excluded.assign(rows.begin(), rows.end());
     if (request.options.method == wire::Method::add) {
         const std::array<kernels::WeightedRow, 3> terms = {
-            {{1.0, (*rows)[1]}, {-1.0, (*rows)[0]}, {1.0, (*rows)[2]}}};
+            {{1.0, rows[1]}, {-1.0, rows[0]}, {1.0, rows[2]}}};
         auto vector = kernels::make_query_vector(model, terms, true);
         if (!vector) return vector.error();
         query.kind = kernels::Cosine{*std::move(vector)};
@@ -266,7 +298,7 @@ Status resolve_analogy(const wire::Request& request, const format::Model& model,
     }
     kernels::CosMul product;
     for (const std::size_t i : {std::size_t{1}, std::size_t{2}, std::size_t{0}}) {
-        auto vector = vector_of(model, (*rows)[i], words[i]);
+        auto vector = vector_of(model, rows[i], words[i]);
         if (!vector) return vector.error();
         (i == 0 ? product.negatives : product.positives).push_back(*std::move(vector));
     }
@@ -274,11 +306,11 @@ Status resolve_analogy(const wire::Request& request, const format::Model& model,
     return {};
 }
 
-Status resolve_rank(const wire::Request& request, const format::Model& model,
+Status resolve_rank(const wire::Request& request, const format::Model& model, WordFinder& finder,
                     kernels::Query& query) {
-    const auto asked = find_terms(request.arguments[0], model);
+    const auto asked = find_terms(request.arguments[0], finder);
     if (!asked) return asked.error();
-    const auto counted = find_terms(request.arguments[1], model);
+    const auto counted = find_terms(request.arguments[1], finder);
     if (!counted) return counted.error();
     const auto a = argument_vector(*asked, request.options.norm, model);
     if (!a) return a.error();
@@ -300,7 +332,7 @@ Status resolve_rank(const wire::Request& request, const format::Model& model,
     return {};
 }
 
-Status resolve_nearvec(const wire::Request& request, const format::Model& model,
+Status resolve_nearvec(const wire::Request& request, const format::Model& model, WordFinder&,
                        kernels::Query& query) {
     if (request.values.size() != model.dim()) {
         return error_with(ErrorCode::bad_request, "{} numbers; this model's vectors have {}",
@@ -321,22 +353,23 @@ std::size_t count_words(const std::vector<wire::Argument>& arguments) {
 
 Result<Lines> lines_without_engine(const wire::Request& request,
                                    const std::shared_ptr<const format::Model>& model,
-                                   const WordLists& lists, wire::Form form) {
+                                   const WordLists& lists, WordFinder& finder, wire::Form form) {
+    const wire::Options& options = request.options;
     switch (request.verb) {
         case wire::Verb::sim:
         case wire::Verb::dist:
-            return similarity(request, *model, form);
+            return similarity(request, *model, finder, form);
         case wire::Verb::vec:
-            return lines_of_rows<VectorLines>(request, request.options.encoding, model, form);
+            return lines_of_rows<VectorLines>(request, options.encoding, model, finder, form);
         case wire::Verb::odd:
-            return odd_one(request, model, form);
+            return odd_one(request, model, finder, form);
         case wire::Verb::matrix:
-            return lines_of_rows<MatrixLines>(request, request.options.metric, model, form);
+            return lines_of_rows<MatrixLines>(request, options.metric, model, finder, form);
         case wire::Verb::prefix:
             return keys_with_prefix(request, model, lists, form);
         default:
             assert(request.verb == wire::Verb::has);
-            return has_lines(request, model, form);
+            return has_lines(request, model, finder, form);
     }
 }
 
@@ -347,24 +380,27 @@ bool needs_engine(wire::Verb verb) {
            verb == wire::Verb::rank;
 }
 
-Result<kernels::Query> resolve_query(const wire::Request& request, const format::Model& model,
-                                     const WordLists& lists) {
+Result<ResolvedQuery> resolve_query(const wire::Request& request, const Vocabulary& vocabulary) {
     assert(needs_engine(request.verb));
+    const format::Model& model = vocabulary.model();
+    const wire::Options& options = request.options;
+    WordFinder finder(vocabulary, options);
     // In its place: g++ 12 with -O1 warns wrongly of a query that is moved there.
-    Result<kernels::Query> result = kernels::Query{};
-    kernels::Query& query = *result;
+    Result<ResolvedQuery> result = ResolvedQuery{};
+    kernels::Query& query = result->query;
     const auto resolve = request.verb == wire::Verb::near      ? resolve_near
                          : request.verb == wire::Verb::nearvec ? resolve_nearvec
                          : request.verb == wire::Verb::analogy ? resolve_analogy
                                                                : resolve_rank;
-    if (Status resolved = resolve(request, model, query); !resolved) return resolved.error();
-    if (Status named = name_lists(request.options, lists, query.filter); !named)
+    if (Status resolved = resolve(request, model, finder, query); !resolved)
+        return resolved.error();
+    if (Status named = name_lists(options, vocabulary.lists(), query.filter); !named)
         return named.error();
-    const wire::Options& options = request.options;
     query.k = options.k;
     if (options.top) query.filter.rank_below = *options.top;
     if (options.min) query.filter.min_score = *options.min;
     if (!options.prefix.empty()) query.filter.rows = model.prefix_range(options.prefix);
+    result->notes = finder.take_notes();
     return result;
 }
 
@@ -389,12 +425,14 @@ bool is_quick(const wire::Request& request) {
 
 Result<Reply> reply_without_engine(const wire::Request& request,
                                    const std::shared_ptr<const format::Model>& model,
-                                   const WordLists& lists, const std::string& name, wire::Form form,
-                                   Clock::time_point arrived) {
-    auto lines = lines_without_engine(request, model, lists, form);
+                                   const Vocabulary& vocabulary, const std::string& name,
+                                   wire::Form form, Clock::time_point arrived) {
+    WordFinder finder(vocabulary, request.options);
+    auto lines = lines_without_engine(request, model, vocabulary.lists(), finder, form);
     if (!lines) return lines.error();
     auto fields = model_fields(name, *model);
     fields.insert(fields.begin(), time_field(Clock::now() - arrived));
+    if (const auto notes = finder.take_notes()) notes->append_to(fields);
     return Reply(form, request.verb, fields, *std::move(lines));
 }
 

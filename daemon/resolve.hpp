@@ -9,7 +9,7 @@
 #include "common/wire/request.hpp"
 #include "daemon/reply.hpp"
 #include "daemon/settings.hpp"
-#include "daemon/word_lists.hpp"
+#include "daemon/vocabulary.hpp"
 #include "kernels/engine.hpp"
 
 namespace gloved::daemon {
@@ -18,22 +18,28 @@ namespace gloved::daemon {
 /// the model, the rest none.
 bool needs_engine(wire::Verb verb);
 
-/// Makes the query for a NEAR, NEARVEC, ANALOGY or RANK request: looks its words up in `model`, and
-/// the lists that it names in `lists`. Errors: unknown_word (with the word in Error::subject),
-/// unknown_list, zero_vector, bad_request.
-Result<kernels::Query> resolve_query(const wire::Request& request, const format::Model& model,
-                                     const WordLists& lists);
+/// A request's query, and what became of its words.
+struct ResolvedQuery {
+    kernels::Query query;
+    std::unique_ptr<const LookUpNotes> notes;  ///< nullptr if there is nothing to tell
+};
+
+/// Makes the query for a NEAR, NEARVEC, ANALOGY or RANK request: looks its words and lists up in
+/// `vocabulary`. Errors: unknown_word (with the word in Error::subject), unknown_list, zero_vector,
+/// bad_request.
+Result<ResolvedQuery> resolve_query(const wire::Request& request, const Vocabulary& vocabulary);
 
 /// Whether a request names so few words that a loop can answer it, or make its query, between
 /// others.
 bool is_quick(const wire::Request& request);
 
 /// Makes the reply to SIM, DIST, VEC, ODD, MATRIX, PREFIX or HAS, as text or JSON. All but SIM and
-/// DIST render theirs later from `model`, which they keep alive. `name`: the model's; `arrived`:
-/// when the request was read. Errors: unknown_word, unknown_list, zero_vector.
+/// DIST render theirs later from `model`, which they keep alive, and which is that of `vocabulary`.
+/// `name`: the model's; `arrived`: when the request was read. Errors: unknown_word, unknown_list,
+/// zero_vector.
 Result<Reply> reply_without_engine(const wire::Request& request,
                                    const std::shared_ptr<const format::Model>& model,
-                                   const WordLists& lists, const std::string& name, wire::Form form,
-                                   Clock::time_point arrived);
+                                   const Vocabulary& vocabulary, const std::string& name,
+                                   wire::Form form, Clock::time_point arrived);
 
 }  // namespace gloved::daemon

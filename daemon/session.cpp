@@ -295,25 +295,31 @@ void Session::submit(wire::Request request, std::string_view line) {
     ask_worker(slot, std::move(request), line);
 }
 
+EngineReply Session::about_answer(Slot& slot, Clock::time_point computed) {
+    return {*slot.verb,   slot.form,        std::move(slot.fields),
+            slot.certify, slot.notes.get(), computed - slot.times.arrived};
+}
+
 void Session::ask_engine(const SlotPointer& slot, const wire::Request& request) {
     const format::Model& model = slot->model->model();
-    auto query = resolve_query(request, model, slot->model->lists());
-    if (!query) return finish_here(slot, Reply(slot->form, std::move(query).error()));
-    if (auto hits = find_stored_answer(request, *query, *slot->model)) {
+    auto resolved = resolve_query(request, slot->model->vocabulary());
+    if (!resolved) return finish_here(slot, Reply(slot->form, std::move(resolved).error()));
+    slot->notes = std::move(resolved->notes);
+    if (auto hits = find_stored_answer(request, resolved->query, *slot->model)) {
         slot->model->count_stored_answer();
         slot->worker->count_look_up();
-        const EngineReply about = {*slot->verb, slot->form, std::move(slot->fields), slot->certify,
-                                   Clock::now() - slot->times.arrived};
+        const EngineReply about = about_answer(*slot, Clock::now());
         return finish_here(slot, stored_reply(about, slot->model, *std::move(hits)));
     }
     slot->kind = Job::Kind::query;
-    slot->query = *std::move(query);
-    hold(*slot, kRequestBytes + query_bytes(slot->query) + expected_answer_bytes(request, model));
+    slot->query = std::move(resolved->query);
+    hold(*slot, kRequestBytes + query_bytes(slot->query) + notes_bytes(slot->notes.get()) +
+                    expected_answer_bytes(request, model));
     submit_job(slot);
 }
 
 void Session::look_up(const SlotPointer& slot, const wire::Request& request) {
-    auto reply = reply_without_engine(request, model_of(slot->model), slot->model->lists(),
+    auto reply = reply_without_engine(request, model_of(slot->model), slot->model->vocabulary(),
                                       slot->model->name(), slot->form, slot->times.arrived);
     if (!reply) return finish_here(slot, Reply(slot->form, std::move(reply).error()));
     slot->worker->count_look_up();
@@ -325,7 +331,9 @@ void Session::ask_worker(const SlotPointer& slot, wire::Request request, std::st
     const bool is_large = parsed > std::max(kMaxParsedBytes, line.size());
     const format::Model& model = slot->model->model();
     const std::size_t vector_bytes = needs_engine(request.verb) ? model.dim() * sizeof(float) : 0;
+    const LookUpRules rules = slot->model->vocabulary().rules_for(request.options);
     hold(*slot, kRequestBytes + (is_large ? line.size() : parsed) + vector_bytes +
+                    (rules.are_strict() ? 0 : kMaxNotesBytes) +
                     expected_answer_bytes(request, model));
     slot->kind = Job::Kind::request;
     if (is_large) {
@@ -364,12 +372,12 @@ void Session::accept_answer(const SlotPointer& slot) {
         reply = slot->begun ? Reply::broken() : Reply(slot->form, *std::move(slot->error));
         slot->error = std::nullopt;
     } else if (slot->kind == Job::Kind::query) {
-        const EngineReply about = {*slot->verb, slot->form, std::move(slot->fields), slot->certify,
-                                   slot->times.computed - slot->times.arrived};
+        const EngineReply about = about_answer(*slot, slot->times.computed);
         reply = engine_reply(about, slot->model, slot->worker->engine().kind(),
                              std::move(slot->answer));
     }
     slot->query = {};
+    slot->notes = nullptr;
     finish(slot, std::move(reply));
 }
 

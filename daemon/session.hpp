@@ -124,6 +124,8 @@ class Session : public std::enable_shared_from_this<Session> {
     void answer_now(std::optional<wire::Verb> verb, Reply reply);
     void answer_error(std::optional<wire::Verb> verb, Error error);
     void submit(wire::Request request, std::string_view line);
+    /// What the request of `slot` asks of the reply to an answer that came at `computed`.
+    static EngineReply about_answer(Slot& slot, Clock::time_point computed);
     /// Resolves the request's words and submits the query.
     void ask_engine(const SlotPointer& slot, const wire::Request& request);
     /// Answers on this thread what reads a few rows.

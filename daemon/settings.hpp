@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/device_choice.hpp"
+#include "common/wire/request.hpp"
 #include "kernels/engine.hpp"
 #include "kernels/engine_options.hpp"
 
@@ -48,6 +49,16 @@ struct ModelSetting {
     std::vector<ListSetting> lists = {};
 };
 
+/// How the words of requests are found.
+struct LookUpRules {
+    wire::Unknown unknown = wire::Unknown::error;
+    wire::WordCase word_case = wire::WordCase::exact;
+    /// Whether every word has to be in the model as it stands.
+    bool are_strict() const {
+        return unknown == wire::Unknown::error && word_case == wire::WordCase::exact;
+    }
+};
+
 /// All settings. Those without a comment are the options of the same names in `gloved --help`.
 struct Settings {
     std::vector<ModelSetting> models;  ///< the first is the default
@@ -62,6 +73,7 @@ struct Settings {
     std::uint64_t gpu_memory_bytes = 0;  ///< limit per GPU; 0: what is free
     DeviceChoice devices = {};           ///< the GPUs to use
     kernels::Spread spread = kernels::Spread::automatic;  ///< how they share the work
+    LookUpRules look_up;                                  ///< for requests that choose none
     double batch_ms = 0;  ///< budget of a batch; 0: twice the time of a single query, at least 1 ms
     bool access_log = false;  ///< log every answer
     Limits limits;

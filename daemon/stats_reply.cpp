@@ -264,8 +264,9 @@ std::vector<Fact> facts_of_model(const ServerState& state, const LoadedModel& lo
                          answers_by[static_cast<std::size_t>(pass)]});
     }
     const format::Neighbors* const neighbors = loaded.neighbors();
-    facts.push_back({"lists", loaded.lists().facts().size()});
-    facts.push_back({"list_bytes", loaded.lists().rows()->bytes()});
+    const WordLists& lists = loaded.vocabulary().lists();
+    facts.push_back({"lists", lists.facts().size()});
+    facts.push_back({"list_bytes", lists.rows()->bytes()});
     facts.push_back({"neighbors_k", neighbors == nullptr ? std::uint64_t{0} : neighbors->k()});
     facts.push_back({"answers_neighbors", loaded.stored_answers()});
     facts.push_back({"plane_unselective", plane_unselective});

@@ -86,14 +86,14 @@ void RowLines::append_columns(std::size_t number, wire::LineWriter& line) const 
 }
 
 PresenceLines::PresenceLines(wire::Form form, const std::vector<std::string>& words,
-                             std::vector<wire::Field> fields,
+                             WordFinder& finder, std::vector<wire::Field> fields,
                              std::shared_ptr<const format::Model> model)
     : WordLines(form, std::move(fields), std::move(model)) {
     entries_.reserve(words.size());
     for (const std::string& word : words) {
         text_ += wire::echoed_word(form, word);
-        entries_.push_back({static_cast<std::uint32_t>(text_.size()),
-                            WordLines::model().find(word).value_or(kUnknown)});
+        entries_.push_back(
+            {static_cast<std::uint32_t>(text_.size()), finder.find(word).value_or(kUnknown)});
     }
     text_.shrink_to_fit();
 }

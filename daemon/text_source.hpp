@@ -15,6 +15,7 @@
 #include "common/result.hpp"
 #include "common/wire/reply.hpp"
 #include "common/wire/request.hpp"
+#include "daemon/vocabulary.hpp"
 #include "kernels/engine.hpp"
 
 namespace gloved::daemon {
@@ -126,7 +127,7 @@ class RowLines : public WordLines {
 /// fields.
 class PresenceLines : public WordLines {
   public:
-    PresenceLines(wire::Form form, const std::vector<std::string>& words,
+    PresenceLines(wire::Form form, const std::vector<std::string>& words, WordFinder& finder,
                   std::vector<wire::Field> fields, std::shared_ptr<const format::Model> model);
     std::size_t held_bytes() const override;
 

@@ -49,8 +49,55 @@ void append_count(std::string& out, std::uint64_t count) {
     out.append(digits.data(), digits.size());
 }
 
-void append_value(std::string& out, Form form,
-                  const std::variant<std::uint64_t, double, std::string>& value) {
+/// A word in quotes as in a request. Spaces separate fields, so one within it is escaped.
+void append_status_word(std::string& out, std::string_view word) {
+    for (const char c : quote_word(word)) {
+        if (c == ' ') {
+            out += "\\x20";
+        } else {
+            out += c;
+        }
+    }
+}
+
+void append_words(std::string& out, Form form, const WordsField& field) {
+    const bool json = form == Form::json;
+    if (json) out += '[';
+    for (const std::string& word : field.words) {
+        if (&word != &field.words.front()) out += ',';
+        if (json) {
+            append_json_string(out, word);
+        } else {
+            append_status_word(out, word);
+        }
+    }
+    if (json) out += ']';
+}
+
+void append_replaced(std::string& out, Form form, const ReplacedField& field) {
+    const bool json = form == Form::json;
+    if (json) out += '[';
+    for (const auto& pair : field.words) {
+        if (&pair != &field.words.front()) out += ',';
+        if (json) {
+            out += "{\"word\":";
+            append_json_string(out, pair.first);
+            out += ",\"by\":";
+            append_json_string(out, pair.second);
+            out += '}';
+        } else {
+            append_status_word(out, pair.first);
+            out += ':';
+            append_status_word(out, pair.second);
+        }
+    }
+    if (json) out += ']';
+}
+
+void append_value(std::string& out, Form form, const decltype(StatusField::value)& value) {
+    if (const auto* words = std::get_if<WordsField>(&value)) return append_words(out, form, *words);
+    if (const auto* words = std::get_if<ReplacedField>(&value))
+        return append_replaced(out, form, *words);
     if (const auto* count = std::get_if<std::uint64_t>(&value)) {
         append_count(out, *count);
     } else if (const auto* number = std::get_if<double>(&value)) {

@@ -20,11 +20,22 @@ namespace gloved::wire {
 /// (io and those after it) become «internal».
 std::string_view code_name(ErrorCode code);
 
+/// Words of a request, each as it was typed. In a status line they are quoted, with commas between;
+/// in JSON an array.
+struct WordsField {
+    std::vector<std::string> words;
+};
+/// Words of a request, and the words of the model that were taken instead. In a status line
+/// "typed":"taken" with commas between; in JSON an array of objects with `word` and `by`.
+struct ReplacedField {
+    std::vector<std::pair<std::string, std::string>> words;
+};
+
 /// A field `key=value` of a status line; in JSON a member of the reply's object. A text value
 /// contains no spaces. A number that is not finite is null in JSON.
 struct StatusField {
     std::string key;
-    std::variant<std::uint64_t, double, std::string> value;
+    std::variant<std::uint64_t, double, std::string, WordsField, ReplacedField> value;
 };
 
 /// Appends the head of an OK reply with `lines` lines: «OK n key=value …» and LF. In JSON, the

@@ -37,21 +37,23 @@ constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 /// The list of verbs.
 constexpr std::array kVerbs = {
     VerbEntry{"NEAR", Verb::near,
-              " k min top prefix within without norm exclude engine model fields certify ", 0,
-              kAny},
-    VerbEntry{"SIM", Verb::sim, " norm model ", 2, 2},
-    VerbEntry{"DIST", Verb::dist, " norm model ", 2, 2},
-    VerbEntry{"VEC", Verb::vec, " encoding model ", 1, kAny},
+              " k min top prefix within without norm exclude unknown case engine model fields "
+              "certify ",
+              0, kAny},
+    VerbEntry{"SIM", Verb::sim, " norm unknown case model ", 2, 2},
+    VerbEntry{"DIST", Verb::dist, " norm unknown case model ", 2, 2},
+    VerbEntry{"VEC", Verb::vec, " encoding unknown case model ", 1, kAny},
     VerbEntry{"ANALOGY", Verb::analogy,
-              " k min top prefix within without method engine model fields certify ", 3, 3},
-    VerbEntry{"ODD", Verb::odd, " norm model ", 3, kAny},
-    VerbEntry{"RANK", Verb::rank, " top prefix within without norm engine model ", 2, 2},
-    VerbEntry{"MATRIX", Verb::matrix, " metric model ", 1, kMaxMatrixWords},
+              " k min top prefix within without method case engine model fields certify ", 3, 3},
+    VerbEntry{"ODD", Verb::odd, " norm unknown case model ", 3, kAny},
+    VerbEntry{"RANK", Verb::rank, " top prefix within without norm unknown case engine model ", 2,
+              2},
+    VerbEntry{"MATRIX", Verb::matrix, " metric unknown case model ", 1, kMaxMatrixWords},
     VerbEntry{"PREFIX", Verb::prefix, " k within without model fields ", 1, 1},
     VerbEntry{"NEARVEC", Verb::nearvec,
               " k min top prefix within without base64 engine model fields certify ", 1,
               format::kMaxDim},
-    VerbEntry{"HAS", Verb::has, " model fields ", 1, kAny},
+    VerbEntry{"HAS", Verb::has, " case model fields ", 1, kAny},
     VerbEntry{"MODELS", Verb::models, "", 0, 0},
     VerbEntry{"USE", Verb::use, "", 1, 1},
     VerbEntry{"LISTS", Verb::lists, " model ", 0, 0},
@@ -188,6 +190,14 @@ Status apply(const Option& option, Request& request) {
     if (option.name == "encoding") {
         return store(parse_choice(option, "decimal", Encoding::decimal, "base64", Encoding::base64),
                      options.encoding);
+    }
+    if (option.name == "unknown") {
+        return store(parse_choice(option, "error", Unknown::error, "skip", Unknown::skip),
+                     options.unknown);
+    }
+    if (option.name == "case") {
+        return store(parse_choice(option, "exact", WordCase::exact, "ignore", WordCase::ignore),
+                     options.word_case);
     }
     if (option.name == "base64") return store(parse_base64(option), request.values);
     std::string& text = option.name == "prefix"   ? options.prefix

@@ -56,6 +56,10 @@ enum class Method { add, mul };
 enum class Metric { cosine, sqeuclidean };
 /// How VEC writes a vector: its components as decimals, or their bytes in base64.
 enum class Encoding { decimal, base64 };
+/// What becomes of a word that the model does not have: an unknown_word, or it is left out.
+enum class Unknown { error, skip };
+/// Whether a word may stand for a word of the model that differs in case alone.
+enum class WordCase { exact, ignore };
 /// Form of replies: lines of text, or one JSON object per reply.
 enum class Form { text, json };
 
@@ -83,6 +87,8 @@ struct Options {
     Method method = Method::add;
     Metric metric = Metric::cosine;
     Encoding encoding = Encoding::decimal;
+    std::optional<Unknown> unknown;     ///< none: the daemon's
+    std::optional<WordCase> word_case;  ///< none: the daemon's
 };
 
 /// What SIM, DIST, RANK and ODD compare: a word, or a group of words, which is an expression in

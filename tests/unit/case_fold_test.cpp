@@ -137,5 +137,34 @@ TEST(CaseFold, FoldsWholeTexts) {
     EXPECT_EQ(fold_case(std::string_view("A\0B", 3)), std::string("a\0b", 3));
 }
 
+TEST(CaseFold, MapsWholeTextsToLowerAndUpperCaseAndCapitalizes) {
+    struct Case {
+        std::string text, lower, upper, capitalized;
+    };
+    const std::vector<Case> cases = {
+        {"", "", "", ""},
+        {"mcDonald's 24", "mcdonald's 24", "MCDONALD'S 24", "Mcdonald's 24"},
+        {"ÉCOLE łódź", "école łódź", "ÉCOLE ŁÓDŹ", "École łódź"},
+        {"naïve", "naïve", "NAÏVE", "Naïve"},
+        {"ΟΔΟΣ", "οδοσ", "ΟΔΟΣ", "Οδοσ"},
+        {"İstanbul", "istanbul", "İSTANBUL", "İstanbul"},
+        // Title case is another letter than upper case.
+        {"ǆ ǆ", "ǆ ǆ", "Ǆ Ǆ", "ǅ ǆ"},
+        {"\xC3\xFF"
+         "aB",
+         "\xC3\xFF"
+         "ab",
+         "\xC3\xFF"
+         "AB",
+         "\xC3\xFF"
+         "ab"},
+    };
+    for (const auto& [text, lower, upper, capital] : cases) {
+        EXPECT_EQ(lower_case(text), lower);
+        EXPECT_EQ(upper_case(text), upper);
+        EXPECT_EQ(capitalized(text), capital);
+    }
+}
+
 }  // namespace
 }  // namespace gloved

@@ -69,7 +69,7 @@ TEST(Request, TakesEachOptionOfNear) {
     const Request request = request_of(
         "NEAR k=3 min=-0.5 top=1000 prefix=\"new \" norm=unit exclude=none engine=cpu model=glove "
         "fields=norm,row,rank "
-        "within=animals,pets without=birds certify=1 a b");
+        "within=animals,pets without=birds unknown=skip case=ignore certify=1 a b");
     EXPECT_EQ(request.options.k, 3U);
     EXPECT_EQ(request.options.min, -0.5);
     EXPECT_EQ(request.options.top, 1000U);
@@ -81,10 +81,17 @@ TEST(Request, TakesEachOptionOfNear) {
     EXPECT_EQ(request.options.fields, (std::vector<Field>{Field::norm, Field::row, Field::rank}));
     EXPECT_EQ(request.options.within, (Words{"animals", "pets"}));
     EXPECT_EQ(request.options.without, (Words{"birds"}));
+    EXPECT_EQ(request.options.unknown, Unknown::skip);
+    EXPECT_EQ(request.options.word_case, WordCase::ignore);
     EXPECT_TRUE(request.options.certify);
     EXPECT_EQ(request.terms, (Terms{{1, "a"}, {1, "b"}}));
 
+    const Request strict = request_of("NEAR unknown=error case=exact a");
+    EXPECT_EQ(strict.options.unknown, Unknown::error);
+    EXPECT_EQ(strict.options.word_case, WordCase::exact);
     const Request defaults = request_of("NEAR norm=raw exclude=inputs certify=0 a");
+    EXPECT_EQ(defaults.options.unknown, std::nullopt) << "the daemon's";
+    EXPECT_EQ(defaults.options.word_case, std::nullopt);
     EXPECT_EQ(defaults.options.norm, Norm::raw);
     EXPECT_TRUE(defaults.options.exclude_inputs);
     EXPECT_FALSE(defaults.options.certify);
@@ -132,11 +139,12 @@ TEST(Request, HoldsNumbersToTheirBounds) {
 
 TEST(Request, RefusesChoicesItDoesNotHave) {
     for (const char* option :
-         {"norm=",           "norm=l2",     "norm=RAW",    "exclude=all", "exclude=",
-          "certify=2",       "certify=yes", "within=",     "within=a,",   "without=,a",
-          "within=a,,b",     "fields=",     "fields=row,", "fields=,row", "fields=score",
-          "fields=row;rank", "engine=",     "model=",      "prefix=",     "prefix=\"\"",
-          "prefix=\"a",      "model=\"a\"b"}) {
+         {"norm=",           "norm=l2",      "norm=RAW",    "exclude=all", "exclude=",
+          "certify=2",       "certify=yes",  "within=",     "within=a,",   "without=,a",
+          "within=a,,b",     "fields=",      "fields=row,", "fields=,row", "fields=score",
+          "fields=row;rank", "engine=",      "model=",      "prefix=",     "prefix=\"\"",
+          "prefix=\"a",      "model=\"a\"b", "unknown=",    "unknown=1",   "unknown=Skip",
+          "case=",           "case=lower",   "case=IGNORE"}) {
         error_of(std::string("NEAR ") + option + " a");
     }
 }
@@ -255,6 +263,15 @@ TEST(Request, TakesTheOptionsOfEachVerb) {
     EXPECT_EQ(request_of("PREFIX without=a,b x").options.without, (Words{"a", "b"}));
     EXPECT_EQ(request_of("NEARVEC within=a 1").options.within, Words{"a"});
     EXPECT_EQ(request_of("ANALOGY within=a b c d").options.within, Words{"a"});
+    for (const char* line :
+         {"RANK unknown=skip case=ignore a b", "SIM unknown=skip case=ignore a b",
+          "DIST case=ignore unknown=skip a b", "VEC unknown=skip case=ignore a",
+          "ODD unknown=skip case=ignore a b c", "MATRIX unknown=skip case=ignore a"}) {
+        EXPECT_EQ(request_of(line).options.unknown, Unknown::skip);
+        EXPECT_EQ(request_of(line).options.word_case, WordCase::ignore);
+    }
+    EXPECT_EQ(request_of("ANALOGY case=ignore a b c").options.word_case, WordCase::ignore);
+    EXPECT_EQ(request_of("HAS case=ignore a").options.word_case, WordCase::ignore);
     EXPECT_EQ(request_of("LISTS model=m").options.model, "m");
     EXPECT_EQ(request_of("VEC a").options.encoding, Encoding::decimal);
     EXPECT_EQ(request_of("VEC encoding=decimal a").options.encoding, Encoding::decimal);
@@ -262,12 +279,28 @@ TEST(Request, TakesTheOptionsOfEachVerb) {
     EXPECT_EQ(request_of("PREFIX k=2 fields=rank \"new y\"").words, (Words{"new y"}));
     EXPECT_EQ(request_of("NEARVEC k=2 min=0 0.5\t-1 +2e3").values,
               (std::vector<float>{0.5F, -1.0F, 2000.0F}));
-    for (const char* line :
-         {"ANALOGY method=sub a b c", "MATRIX metric=euclidean a", "SIM method=add a b",
-          "ODD k=2 a b c", "RANK k=2 a b", "SIM within=a a b", "HAS without=a a", "LISTS a",
-          "VEC k=1 a", "VEC encoding=hex a", "VEC encoding= a", "HAS encoding=base64 a",
-          "MATRIX k=1 a", "NEARVEC 1 two", "NEARVEC 1 nan", "NEARVEC 1e39",
-          "NEARVEC exclude=none 1"}) {
+    for (const char* line : {"ANALOGY method=sub a b c",
+                             "MATRIX metric=euclidean a",
+                             "SIM method=add a b",
+                             "ODD k=2 a b c",
+                             "RANK k=2 a b",
+                             "SIM within=a a b",
+                             "HAS without=a a",
+                             "LISTS a",
+                             "VEC k=1 a",
+                             "VEC encoding=hex a",
+                             "VEC encoding= a",
+                             "HAS encoding=base64 a",
+                             "MATRIX k=1 a",
+                             "NEARVEC 1 two",
+                             "NEARVEC 1 nan",
+                             "NEARVEC 1e39",
+                             "NEARVEC exclude=none 1",
+                             "NEARVEC case=ignore 1",
+                             "NEARVEC unknown=skip 1",
+                             "ANALOGY unknown=skip a b c",
+                             "HAS unknown=skip a",
+                             "PREFIX case=ignore a"}) {
         error_of(line);
     }
     std::string words;

@@ -1,0 +1,14 @@
+// What the daemon tells about words of a request that the model does not have as they were typed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/wire/reply.hpp"
+
+namespace gloved::client {
+
+/// Messages for the user; none if the model had all words.
+std::vector<std::string> look_up_notes(const wire::StatusLine& status);
+
+}  // namespace gloved::client

@@ -1,0 +1,99 @@
+#include "daemon/vocabulary.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "common/case_fold.hpp"
+#include "common/quoting.hpp"
+
+namespace gloved::daemon {
+namespace {
+
+constexpr std::size_t kMaxWordInMessage = 200;
+constexpr std::size_t kMaxNotedWords = 64;
+constexpr std::size_t kMaxNotedBytes = 1024;
+/// In JSON each byte that is not UTF-8 takes twelve.
+constexpr std::size_t kMaxRenderedBytes = 12;
+/// Of a noted word, besides its bytes: names and punctuation in a reply, or the string itself.
+constexpr std::size_t kOverheadBytes = 64;
+
+static_assert(kMaxNotedWords * 2 * kOverheadBytes + kMaxNotedBytes * kMaxRenderedBytes <=
+              kMaxNotesBytes);
+
+}  // namespace
+
+Error unknown_word(const std::string& word) {
+    return {ErrorCode::unknown_word, printable(word, kMaxWordInMessage) + " is not in the model",
+            word};
+}
+
+LookUpRules Vocabulary::rules_for(const wire::Options& options) const {
+    return {options.unknown.value_or(rules_.unknown), options.word_case.value_or(rules_.word_case)};
+}
+
+void LookUpNotes::append_to(std::vector<wire::StatusField>& fields) const {
+    if (!skipped.empty()) fields.push_back({"skipped", wire::WordsField{skipped}});
+    if (!replaced.empty()) fields.push_back({"replaced", wire::ReplacedField{replaced}});
+    if (unlisted > 0) fields.push_back({"unlisted", unlisted});
+}
+
+std::size_t LookUpNotes::held_bytes() const {
+    std::size_t bytes = 0;
+    const auto add = [&](const std::string& word) {
+        bytes += kOverheadBytes + kMaxRenderedBytes * word.size();
+    };
+    for (const std::string& word : skipped) add(word);
+    for (const auto& [typed, taken] : replaced) {
+        add(typed);
+        add(taken);
+    }
+    return bytes;
+}
+
+std::optional<kernels::Row> WordFinder::find_in_other_case(const std::string& word) const {
+    const format::Model& model = vocabulary_.model();
+    for (const std::string& form : {lower_case(word), capitalized(word), upper_case(word)}) {
+        if (const auto row = model.find(form)) return row;
+    }
+    return vocabulary_.cases().find(word);
+}
+
+std::optional<kernels::Row> WordFinder::find(const std::string& word) {
+    const format::Model& model = vocabulary_.model();
+    if (const auto row = model.find(word)) return row;
+    if (rules_.word_case == wire::WordCase::exact) return std::nullopt;
+    const auto row = find_in_other_case(word);
+    if (!row) return std::nullopt;
+    const auto is_noted = [&](const auto& pair) { return pair.first == word; };
+    if (std::ranges::any_of(notes().replaced, is_noted)) return row;
+    if (has_room_for(word.size() + model.key(*row).size()))
+        notes().replaced.emplace_back(word, model.key(*row));
+    return row;
+}
+
+Result<std::optional<kernels::Row>> WordFinder::find_or_skip(const std::string& word) {
+    const auto row = find(word);
+    if (row) return row;
+    if (rules_.unknown == wire::Unknown::error) return unknown_word(word);
+    if (std::ranges::find(notes().skipped, word) == notes().skipped.end() &&
+        has_room_for(word.size()))
+        notes().skipped.push_back(word);
+    return row;
+}
+
+LookUpNotes& WordFinder::notes() {
+    if (notes_ == nullptr) notes_ = std::make_unique<LookUpNotes>();
+    return *notes_;
+}
+
+bool WordFinder::has_room_for(std::size_t bytes) {
+    if (noted_words_ == kMaxNotedWords || noted_bytes_ + bytes > kMaxNotedBytes) {
+        ++notes().unlisted;
+        return false;
+    }
+    ++noted_words_;
+    noted_bytes_ += bytes;
+    return true;
+}
+
+}  // namespace gloved::daemon
