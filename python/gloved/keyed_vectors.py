@@ -809,6 +809,15 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         """
         if len(ws1) == 0 or len(ws2) == 0:
             raise ZeroDivisionError("one of the lists of words is empty")
+        words = [each for each in (*ws1, *ws2) if isinstance(each, str) and _is_askable(each)]
+        if len(words) == len(ws1) + len(ws2):
+            a, b = words[: len(ws1)], words[len(ws1) :]
+            try:
+                return self._ask(requests.sim(a, b, unknown="skip"))
+            except (UnknownWord, ZeroVector):
+                return 0.0
+            except TooLong:
+                pass
         means = (self._mean(list(ws), [1.0] * len(ws), False, True) for ws in (ws1, ws2))
         return _vectors.dot(*map(_vectors.unit, means))
 

@@ -11,8 +11,13 @@ top       only the most frequent `top` words
 prefix    only words that start with this text
 engine    the engine that answers, such as "cpu"; all give the same answers
 model     another model of the daemon than the connection's
+unknown   "skip" leaves out words that the model does not have, "error" raises UnknownWord
+case      "ignore" takes a word of the model that differs in case alone, "exact" does not
 fields    what else to tell of each word: "row", "rank" (0 is the most frequent word), "norm"
 certify   also tells how the answer was found, in info.certificate
+
+Without unknown and case it is as the daemon's options say: "error" and "exact" unless its operator
+chose. Answers tell which words were left out or replaced in info.skipped and info.replaced.
 
 A word is a str. Its bytes that are not UTF-8 are surrogates, as Python's "surrogateescape" puts
 them.
@@ -154,6 +159,10 @@ def _search_options(
     ]
 
 
+def _look_up_options(unknown: Optional[str], case: Optional[str]) -> List[Tuple[str, object]]:
+    return [("unknown", unknown), ("case", case)]
+
+
 def _info(reply: Reply) -> Info:
     certificate = None
     if "pass" in reply:
@@ -165,6 +174,8 @@ def _info(reply: Reply) -> Info:
         us=reply["us"],
         engine=reply.get("engine"),
         certificate=certificate,
+        skipped=reply.get("skipped", []),
+        replaced={each["word"]: each["by"] for each in reply.get("replaced", [])},
     )
 
 
@@ -222,6 +233,8 @@ def near(
     without: Iterable[str] = (),
     norm: Optional[str] = None,
     exclude: Optional[str] = None,
+    unknown: Optional[str] = None,
+    case: Optional[str] = None,
     engine: Optional[str] = None,
     model: Optional[str] = None,
     fields: Iterable[str] = (),
@@ -238,7 +251,7 @@ def near(
     model does not have a list.
     """
     options = _search_options(k, min, top, prefix, within, without, engine, model, fields, certify)
-    options += [("norm", norm), ("exclude", exclude)]
+    options += [("norm", norm), ("exclude", exclude), *_look_up_options(unknown, case)]
     return Request(line("NEAR", options, _tokens(terms)), _neighbors)
 
 
@@ -277,6 +290,7 @@ def analogy(
     prefix: Optional[str] = None,
     within: Iterable[str] = (),
     without: Iterable[str] = (),
+    case: Optional[str] = None,
     engine: Optional[str] = None,
     model: Optional[str] = None,
     fields: Iterable[str] = (),
@@ -287,7 +301,7 @@ def analogy(
     method is "add" (3CosAdd, the default) or "mul" (3CosMul, Levy and Goldberg, 2014).
     """
     options = _search_options(k, min, top, prefix, within, without, engine, model, fields, certify)
-    options.append(("method", method))
+    options += [("method", method), ("case", case)]
     return Request(line("ANALOGY", options, _quoted((a, b, c))), _neighbors)
 
 
@@ -300,6 +314,8 @@ def rank(
     within: Iterable[str] = (),
     without: Iterable[str] = (),
     norm: Optional[str] = None,
+    unknown: Optional[str] = None,
+    case: Optional[str] = None,
     engine: Optional[str] = None,
     model: Optional[str] = None,
 ) -> Request[int]:
@@ -313,6 +329,7 @@ def rank(
         ("prefix", _text_option(prefix)),
         *_list_options(within, without),
         ("norm", norm),
+        *_look_up_options(unknown, case),
         ("engine", engine),
         ("model", _text_option(model)),
     ]
@@ -323,30 +340,55 @@ def rank(
 
 
 def sim(
-    a: Terms, b: Terms, *, norm: Optional[str] = None, model: Optional[str] = None
+    a: Terms,
+    b: Terms,
+    *,
+    norm: Optional[str] = None,
+    unknown: Optional[str] = None,
+    case: Optional[str] = None,
+    model: Optional[str] = None,
 ) -> Request[float]:
     """The cosine of two words, or of the sums of groups of words.
 
     norm="unit" divides each vector by its length before adding. ZeroVector: a's vector is zero; if
     only b's is, the result is 0.
     """
-    options = [("norm", norm), ("model", _text_option(model))]
+    options = [
+        ("norm", norm),
+        *_look_up_options(unknown, case),
+        ("model", _text_option(model)),
+    ]
     return Request(line("SIM", options, [*_argument(a), *_argument(b)]), _number("score"))
 
 
 def dist(
-    a: Terms, b: Terms, *, norm: Optional[str] = None, model: Optional[str] = None
+    a: Terms,
+    b: Terms,
+    *,
+    norm: Optional[str] = None,
+    unknown: Optional[str] = None,
+    case: Optional[str] = None,
+    model: Optional[str] = None,
 ) -> Request[float]:
     """The squared Euclidean distance of two words' vectors, or of the means of groups of words.
 
     norm="unit" divides each vector by its length first.
     """
-    options = [("norm", norm), ("model", _text_option(model))]
+    options = [
+        ("norm", norm),
+        *_look_up_options(unknown, case),
+        ("model", _text_option(model)),
+    ]
     return Request(line("DIST", options, [*_argument(a), *_argument(b)]), _number("distance"))
 
 
 def odd(
-    words: Iterable[Terms], *, norm: Optional[str] = None, model: Optional[str] = None
+    words: Iterable[Terms],
+    *,
+    norm: Optional[str] = None,
+    unknown: Optional[str] = None,
+    case: Optional[str] = None,
+    model: Optional[str] = None,
 ) -> Request[Odd]:
     """The word that does not match the others: the one with the smallest cosine to their sum.
 
@@ -358,7 +400,11 @@ def odd(
     tokens = [token for each in words for token in _argument(each)]
     if not tokens:
         raise ValueError("the list of words is empty")
-    options = [("norm", norm), ("model", _text_option(model))]
+    options = [
+        ("norm", norm),
+        *_look_up_options(unknown, case),
+        ("model", _text_option(model)),
+    ]
     return Request(
         line("ODD", options, tokens),
         lambda reply: Odd(reply["results"][0]["word"], _float(reply["results"][0]["score"])),
@@ -366,24 +412,43 @@ def odd(
 
 
 def matrix(
-    words: Iterable[str], *, metric: str = "cosine", model: Optional[str] = None
+    words: Iterable[str],
+    *,
+    metric: str = "cosine",
+    unknown: Optional[str] = None,
+    case: Optional[str] = None,
+    model: Optional[str] = None,
 ) -> Request[List[List[float]]]:
     """Every word compared with every word, by "cosine" or "sqeuclidean" (squared distance)."""
     member = "scores" if metric == "cosine" else "distances"
-    options = [("metric", metric), ("model", _text_option(model))]
+    options = [
+        ("metric", metric),
+        *_look_up_options(unknown, case),
+        ("model", _text_option(model)),
+    ]
     return Request(
         line("MATRIX", options, _quoted(words)),
         lambda reply: [list(map(_float, each[member])) for each in reply["results"]],
     )
 
 
-def vec(words: Iterable[str], *, model: Optional[str] = None) -> Request[Any]:
+def vec(
+    words: Iterable[str],
+    *,
+    unknown: Optional[str] = None,
+    case: Optional[str] = None,
+    model: Optional[str] = None,
+) -> Request[Any]:
     """The vectors of words, as they are in the model: float32, one row a word.
 
     Returns an array of shape (words, dim), which cannot be written to; without numpy a list of
     array('f'). UnknownWord: a word is not in the model.
     """
-    options = [("encoding", "base64"), ("model", _text_option(model))]
+    options = [
+        ("encoding", "base64"),
+        *_look_up_options(unknown, case),
+        ("model", _text_option(model)),
+    ]
     return Request(
         line("VEC", options, _quoted(words)),
         lambda reply: _vectors.rows_from_base64(
@@ -412,10 +477,18 @@ def prefix(
 
 
 def has(
-    words: Iterable[str], *, fields: Iterable[str] = (), model: Optional[str] = None
+    words: Iterable[str],
+    *,
+    fields: Iterable[str] = (),
+    case: Optional[str] = None,
+    model: Optional[str] = None,
 ) -> Request[Answer[Word]]:
-    """Which of the words the model has."""
-    options = [("fields", _names_option(fields)), ("model", _text_option(model))]
+    """Which of the words the model has; with case="ignore", for which it has another."""
+    options = [
+        ("fields", _names_option(fields)),
+        ("case", case),
+        ("model", _text_option(model)),
+    ]
     return Request(line("HAS", options, _quoted(words)), _words)
 
 

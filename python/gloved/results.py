@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Dict, List, NamedTuple, Optional, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, TypeVar
 
 T = TypeVar("T")
 
@@ -68,6 +68,10 @@ class Info:
     engine: Optional[str] = None
     certificate: Optional[Dict[str, Any]] = None
     """With certify=True: pass, scanned, survivors, rescored, kth and rejected_below."""
+    skipped: Sequence[str] = ()
+    """With unknown="skip": words that were left out, 64 at most."""
+    replaced: Mapping[str, str] = field(default_factory=dict)
+    """With case="ignore": words for which others were taken, and those, 64 at most."""
 
 
 class Answer(List[T]):

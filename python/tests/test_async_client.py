@@ -104,7 +104,7 @@ def test_methods_are_those_of_client() -> None:
         assert inspect.signature(method) == inspect.signature(sync)
         assert method.__doc__ == sync.__doc__ == getattr(requests, name).__doc__
     assert list(inspect.signature(gloved.AsyncClient("/nowhere").sim).parameters) == [
-        "a", "b", "norm", "model"
+        "a", "b", "norm", "unknown", "case", "model"
     ]
     assert inspect.signature(gloved.Client.sim).return_annotation == "float"
 

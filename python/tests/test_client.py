@@ -118,6 +118,35 @@ def test_lists(client: gloved.Client) -> None:
         client.near("snake", within="birds")
 
 
+def test_look_ups(client: gloved.Client) -> None:
+    near = client.near(["King", "no word"], unknown="skip", case="ignore", k=2)
+    assert near == client.near("king", k=2)
+    assert list(near.info.skipped) == ["no word"]
+    assert near.info.replaced == {"King": "king"}
+    strict = client.near("king", unknown="error", case="exact", k=2)
+    assert (list(strict.info.skipped), strict.info.replaced) == ([], {})
+    assert client.analogy("MAN", "king", "woman", case="ignore", k=1)[0].word == "queen"
+    assert client.rank(["snake", "qwfp"], "FISH", unknown="skip", case="ignore") == 3
+    similar = client.sim("king", "queen")
+    assert client.sim(["king", "qwfp"], "Queen", unknown="skip", case="ignore") == similar
+    distant = client.dist("king", "queen")
+    assert client.dist(["king", "qwfp"], "Queen", unknown="skip", case="ignore") == distant
+    odd = client.odd(["Breakfast", "piano", "lunch", "qwfp"], unknown="skip", case="ignore")
+    assert odd.word == "piano"
+    assert client.matrix(["King", "qwfp"], unknown="skip", case="ignore")[0] == [pytest.approx(1)]
+    assert len(client.vec(["King", "qwfp"], unknown="skip", case="ignore")) == 1
+    has = client.has(["King", "qwfp"], case="ignore")
+    assert [each.known for each in has] == [True, False]
+    assert has.info.replaced == {"King": "king"}
+    for refused in (
+        lambda: client.near("King", case="exact"),
+        lambda: client.sim("king", "qwfp", unknown="skip"),
+        lambda: client.vec(["qwfp"], unknown="skip"),
+    ):
+        with pytest.raises(gloved.UnknownWord):
+            refused()
+
+
 def test_errors_of_the_daemon(client: gloved.Client) -> None:
     with pytest.raises(gloved.UnknownWord, match='"Kingg" is not in the model') as raised:
         client.near("Kingg")
