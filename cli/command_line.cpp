@@ -30,6 +30,15 @@ Value* value(const char* placeholder, const char* default_value) {
     return value(placeholder)->default_value(default_value, "");
 }
 
+Values* values(const char* placeholder) {
+    return po::value<std::vector<std::string>>()->value_name(placeholder);
+}
+
+OptionAdder& OptionAdder::operator()(const char* name, Values* values, const char* description) {
+    group_.add_options()(name, values, description);
+    return *this;
+}
+
 OptionAdder& OptionAdder::operator()(const char* name, const char* description) {
     group_.add_options()(name, description);
     return *this;
@@ -73,6 +82,10 @@ bool CommandLine::given(const char* name) const {
 
 std::string CommandLine::text(const char* name) const {
     return values_.count(name) != 0 ? values_[name].as<std::string>() : std::string();
+}
+
+std::vector<std::string> CommandLine::texts(const char* name) const {
+    return given(name) ? values_[name].as<std::vector<std::string>>() : std::vector<std::string>();
 }
 
 std::string CommandLine::nonempty(const char* name, const char* what) const {

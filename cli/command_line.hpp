@@ -53,12 +53,17 @@ using Value = boost::program_options::typed_value<std::string>;
 Value* value(const char* placeholder);
 Value* value(const char* placeholder, const char* default_value);
 
+/// An option that may be given several times.
+using Values = boost::program_options::typed_value<std::vector<std::string>>;
+Values* values(const char* placeholder);
+
 /// Adds options to a group. A default stands at the end of its option's description in --help.
 class OptionAdder {
   public:
     explicit OptionAdder(boost::program_options::options_description& group) : group_(group) {}
     OptionAdder& operator()(const char* name, const char* description);
     OptionAdder& operator()(const char* name, Value* value, std::string description);
+    OptionAdder& operator()(const char* name, Values* values, const char* description);
 
   private:
     boost::program_options::options_description& group_;
@@ -75,6 +80,8 @@ class CommandLine {
     bool given(const char* name) const;
     /// The value, else the default, else an empty text.
     std::string text(const char* name) const;
+    /// All values of an option that may be given several times, in their order.
+    std::vector<std::string> texts(const char* name) const;
     /// As text(), but throws if the value is given and empty. `what` is what the option takes, for
     /// the message, e.g. «a path».
     std::string nonempty(const char* name, const char* what) const;

@@ -30,7 +30,8 @@ _gloved_options() {
                 --export=glove,word2vec,word2vec-bin,npy --help --version
             ;;
         gloved-verify)
-            echo --download=@file --source=@file --neighbors=20,all --quick --engines \
+            echo --download=@file --source=@file --audit=@file --list=@other --neighbors=20,all \
+                --quick --engines \
                 --answers=@other --oracle=@other --seed=@other --ways=@other --reference=@other \
                 --device=all --json --threads=@other --help --version
             ;;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "common/expr/expression.hpp"
@@ -83,13 +84,20 @@ inline std::size_t query_bytes(const kernels::Query& query) {
     return bytes;
 }
 
-/// Bytes of memory that a request's notes hold, also as a part of its reply.
-inline std::size_t notes_bytes(const LookUpNotes* notes) {
-    return notes != nullptr ? notes->held_bytes() : 0;
+/// Bytes of memory of what a reply tells of its request, also as a part of the reply.
+inline std::size_t told_bytes(const LookUpNotes* notes, const Audited* audited) {
+    return (notes != nullptr ? notes->held_bytes() : 0) +
+           (audited != nullptr ? audited->held_bytes() : 0);
 }
 
 /// Bytes that one byte of a word becomes at most when the word is quoted: \xHH.
 inline constexpr std::size_t kMaxQuotedBytes = 4;
+
+/// Estimates Audited::held_bytes for a request of this line: a byte of a
+/// word may become an escape, and the space before a short one a sign and quotes.
+inline std::size_t expected_audited_bytes(std::string_view line) {
+    return 2 * std::min(kMaxQuotedBytes * line.size(), wire::kMaxLineBytes);
+}
 
 /// Estimates the bytes of memory of a request's answer before it exists. Later
 /// TextSource::held_bytes is exact.

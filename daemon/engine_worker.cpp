@@ -371,7 +371,7 @@ void EngineWorker::parse_line(Job& job) {
 }
 
 void EngineWorker::make_query(Job& job) {
-    auto resolved = resolve_query(*job.request, *vocabulary_);
+    auto resolved = resolve_query(*job.request, *vocabulary_, job.form);
     job.request = nullptr;
     if (!resolved) {
         job.error = resolved.error();
@@ -380,6 +380,7 @@ void EngineWorker::make_query(Job& job) {
     job.kind = Job::Kind::query;
     job.query = std::move(resolved->query);
     job.notes = std::move(resolved->notes);
+    job.audited = std::move(resolved->audited);
 }
 
 void EngineWorker::make_reply(Job& job) {

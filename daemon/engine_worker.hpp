@@ -64,6 +64,7 @@ struct Job {
     std::size_t queued_bytes = 0;        ///< memory that the job holds, approximately
     kernels::Query query;
     std::unique_ptr<const LookUpNotes> notes;  ///< of the words of `query`
+    std::unique_ptr<const Audited> audited;    ///< of the request of `query`
     kernels::Answer answer;
     std::unique_ptr<wire::Request> request;
     std::string line;  ///< if not empty, the worker parses `request` from it

@@ -47,8 +47,8 @@ constexpr std::string_view kHelp =
     "Quote a word that looks like an operator, a verb or an option: \"NEAR\" \"-\" \"a b\" "
     "\"\\x22\"\n";
 
-/// Of a reply's status line, with a certificate and LookUpNotes.
-constexpr std::size_t kMaxFields = 14;
+/// Of a reply's status line, with a certificate and all that can be told of the request.
+constexpr std::size_t kMaxFields = 18;
 
 template <class AddColumns>
 Lines one_line(wire::Form form, const AddColumns& add_columns) {
@@ -71,6 +71,15 @@ std::vector<wire::StatusField> answer_fields(const EngineReply& about, const Loa
         fields.push_back(std::move(field));
     if (about.notes != nullptr) about.notes->append_to(fields);
     return fields;
+}
+
+/// How many rows each bound ruled out.
+void append_ruled_out(std::vector<wire::StatusField>& fields,
+                      const kernels::Certificate& certificate) {
+    const auto more_than = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
+    fields.push_back({"ruled_out_by_codes", more_than(certificate.scanned, certificate.survivors)});
+    fields.push_back(
+        {"ruled_out_by_vectors", more_than(certificate.survivors, certificate.rescored)});
 }
 
 Lines hit_lines(const EngineReply& about, const std::shared_ptr<LoadedModel>& loaded,
@@ -123,6 +132,10 @@ Reply engine_reply(const EngineReply& about, const std::shared_ptr<LoadedModel>&
                    kernels::EngineKind engine, kernels::Answer answer) {
     auto fields = answer_fields(about, *loaded, std::string(to_string(engine)));
     if (about.certify) append_certificate(fields, answer);
+    if (about.audited != nullptr) {
+        append_ruled_out(fields, answer.certificate);
+        about.audited->append_to(fields);
+    }
     if (about.verb == wire::Verb::rank)
         return {about.form, about.verb, fields, rank_line(about.form, answer.count + 1)};
     return {about.form, about.verb, fields, hit_lines(about, loaded, std::move(answer.hits))};
@@ -136,6 +149,7 @@ Reply stored_reply(const EngineReply& about, const std::shared_ptr<LoadedModel>&
         fields.push_back({"rescored", hits.size()});
         if (!hits.empty()) fields.push_back({"kth", hits.back().score});
     }
+    if (about.audited != nullptr) about.audited->append_to(fields);
     return {about.form, about.verb, fields, hit_lines(about, loaded, std::move(hits))};
 }
 

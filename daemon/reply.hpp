@@ -21,6 +21,7 @@
 namespace gloved::daemon {
 
 class LoadedModel;
+struct Audited;
 struct LookUpNotes;
 
 /// The lines of an OK reply: complete in `text` if they are few and short, otherwise rendered by
@@ -90,6 +91,7 @@ struct EngineReply {
     std::vector<wire::Field> fields;
     bool certify = false;
     const LookUpNotes* notes = nullptr;  ///< nullptr: none
+    const Audited* audited = nullptr;    ///< nullptr: none
     Clock::duration took{};              ///< from reading the request to the engine's answer
 };
 

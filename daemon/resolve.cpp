@@ -380,7 +380,8 @@ bool needs_engine(wire::Verb verb) {
            verb == wire::Verb::rank;
 }
 
-Result<ResolvedQuery> resolve_query(const wire::Request& request, const Vocabulary& vocabulary) {
+Result<ResolvedQuery> resolve_query(const wire::Request& request, const Vocabulary& vocabulary,
+                                    wire::Form form) {
     assert(needs_engine(request.verb));
     const format::Model& model = vocabulary.model();
     const wire::Options& options = request.options;
@@ -401,6 +402,8 @@ Result<ResolvedQuery> resolve_query(const wire::Request& request, const Vocabula
     if (options.min) query.filter.min_score = *options.min;
     if (!options.prefix.empty()) query.filter.rows = model.prefix_range(options.prefix);
     result->notes = finder.take_notes();
+    if (options.certify && form == wire::Form::json)
+        result->audited = audited_request(request, vocabulary);
     return result;
 }
 

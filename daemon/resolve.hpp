@@ -18,16 +18,18 @@ namespace gloved::daemon {
 /// the model, the rest none.
 bool needs_engine(wire::Verb verb);
 
-/// A request's query, and what became of its words.
+/// A request's query, and what its reply tells of it.
 struct ResolvedQuery {
     kernels::Query query;
     std::unique_ptr<const LookUpNotes> notes;  ///< nullptr if there is nothing to tell
+    std::unique_ptr<const Audited> audited;    ///< for certify=1 in JSON, unless it is too long
 };
 
 /// Makes the query for a NEAR, NEARVEC, ANALOGY or RANK request: looks its words and lists up in
-/// `vocabulary`. Errors: unknown_word (with the word in Error::subject), unknown_list, zero_vector,
-/// bad_request.
-Result<ResolvedQuery> resolve_query(const wire::Request& request, const Vocabulary& vocabulary);
+/// `vocabulary`. `form`: of the reply. Errors: unknown_word (with the word in Error::subject),
+/// unknown_list, zero_vector, bad_request.
+Result<ResolvedQuery> resolve_query(const wire::Request& request, const Vocabulary& vocabulary,
+                                    wire::Form form);
 
 /// Whether a request names so few words that a loop can answer it, or make its query, between
 /// others.

@@ -296,15 +296,16 @@ void Session::submit(wire::Request request, std::string_view line) {
 }
 
 EngineReply Session::about_answer(Slot& slot, Clock::time_point computed) {
-    return {*slot.verb,   slot.form,        std::move(slot.fields),
-            slot.certify, slot.notes.get(), computed - slot.times.arrived};
+    return {*slot.verb,       slot.form,          std::move(slot.fields),       slot.certify,
+            slot.notes.get(), slot.audited.get(), computed - slot.times.arrived};
 }
 
 void Session::ask_engine(const SlotPointer& slot, const wire::Request& request) {
     const format::Model& model = slot->model->model();
-    auto resolved = resolve_query(request, slot->model->vocabulary());
+    auto resolved = resolve_query(request, slot->model->vocabulary(), slot->form);
     if (!resolved) return finish_here(slot, Reply(slot->form, std::move(resolved).error()));
     slot->notes = std::move(resolved->notes);
+    slot->audited = std::move(resolved->audited);
     if (auto hits = find_stored_answer(request, resolved->query, *slot->model)) {
         slot->model->count_stored_answer();
         slot->worker->count_look_up();
@@ -313,7 +314,8 @@ void Session::ask_engine(const SlotPointer& slot, const wire::Request& request) 
     }
     slot->kind = Job::Kind::query;
     slot->query = std::move(resolved->query);
-    hold(*slot, kRequestBytes + query_bytes(slot->query) + notes_bytes(slot->notes.get()) +
+    hold(*slot, kRequestBytes + query_bytes(slot->query) +
+                    told_bytes(slot->notes.get(), slot->audited.get()) +
                     expected_answer_bytes(request, model));
     submit_job(slot);
 }
@@ -331,9 +333,11 @@ void Session::ask_worker(const SlotPointer& slot, wire::Request request, std::st
     const bool is_large = parsed > std::max(kMaxParsedBytes, line.size());
     const format::Model& model = slot->model->model();
     const std::size_t vector_bytes = needs_engine(request.verb) ? model.dim() * sizeof(float) : 0;
-    const LookUpRules rules = slot->model->vocabulary().rules_for(request.options);
+    const bool is_strict = slot->model->vocabulary().rules_for(request.options).are_strict();
+    const bool is_audited = request.options.certify && slot->form == wire::Form::json;
     hold(*slot, kRequestBytes + (is_large ? line.size() : parsed) + vector_bytes +
-                    (rules.are_strict() ? 0 : kMaxNotesBytes) +
+                    (is_strict ? 0 : kMaxNotesBytes) +
+                    (is_audited ? expected_audited_bytes(line) : 0) +
                     expected_answer_bytes(request, model));
     slot->kind = Job::Kind::request;
     if (is_large) {
@@ -378,6 +382,7 @@ void Session::accept_answer(const SlotPointer& slot) {
     }
     slot->query = {};
     slot->notes = nullptr;
+    slot->audited = nullptr;
     finish(slot, std::move(reply));
 }
 

@@ -4,7 +4,9 @@
 #include <string_view>
 
 #include "common/case_fold.hpp"
+#include "common/format/layout.hpp"
 #include "common/quoting.hpp"
+#include "common/wire/request_line.hpp"
 
 namespace gloved::daemon {
 namespace {
@@ -33,7 +35,7 @@ LookUpRules Vocabulary::rules_for(const wire::Options& options) const {
 
 void LookUpNotes::append_to(std::vector<wire::StatusField>& fields) const {
     if (!skipped.empty()) fields.push_back({"skipped", wire::WordsField{skipped}});
-    if (!replaced.empty()) fields.push_back({"replaced", wire::ReplacedField{replaced}});
+    if (!replaced.empty()) fields.push_back({"replaced", wire::PairsField{"word", "by", replaced}});
     if (unlisted > 0) fields.push_back({"unlisted", unlisted});
 }
 
@@ -48,6 +50,35 @@ std::size_t LookUpNotes::held_bytes() const {
         add(taken);
     }
     return bytes;
+}
+
+void Audited::append_to(std::vector<wire::StatusField>& fields) const {
+    fields.push_back({"request", request});
+    fields.push_back({"lists", wire::PairsField{"list", "checksum", lists}});
+}
+
+std::size_t Audited::held_bytes() const {
+    // Quotes and backslashes get a backslash each.
+    return 2 * request.capacity() + lists.size() * 2 * kOverheadBytes;
+}
+
+std::unique_ptr<const Audited> audited_request(const wire::Request& request,
+                                               const Vocabulary& vocabulary) {
+    const LookUpRules rules = vocabulary.rules_for(request.options);
+    auto audited = std::make_unique<Audited>();
+    audited->request = wire::request_line(request, rules.unknown, rules.word_case);
+    if (audited->request.size() > wire::kMaxLineBytes) return nullptr;
+    const auto is_named = [&](const std::string& list) {
+        const auto among = [&](const std::vector<std::string>& names) {
+            return std::ranges::find(names, list) != names.end();
+        };
+        return among(request.options.within) || among(request.options.without);
+    };
+    for (const ListFacts& facts : vocabulary.lists().facts()) {
+        if (is_named(facts.name))
+            audited->lists.emplace_back(facts.name, format::hex(facts.checksum));
+    }
+    return audited;
 }
 
 std::optional<kernels::Row> WordFinder::find_in_other_case(const std::string& word) const {

@@ -53,6 +53,23 @@ struct LookUpNotes {
     std::size_t held_bytes() const;
 };
 
+/// What certify=1 tells in JSON of a request, so that others can check the answer.
+struct Audited {
+    std::string request;  ///< wire::request_line
+    /// Names and checksums (ListFacts) of the lists that it names, each once.
+    std::vector<std::pair<std::string, std::string>> lists;
+
+    /// Appends both to the fields of a reply in JSON.
+    void append_to(std::vector<wire::StatusField>& fields) const;
+    /// Bytes of memory that it takes, also as a part of a reply, at most.
+    std::size_t held_bytes() const;
+};
+
+/// nullptr if the request with all its options is longer than a line may be: then nobody can send
+/// it. The lists that it names must exist.
+std::unique_ptr<const Audited> audited_request(const wire::Request& request,
+                                               const Vocabulary& vocabulary);
+
 /// Most bytes of LookUpNotes::held_bytes.
 inline constexpr std::size_t kMaxNotesBytes = std::size_t{20} * 1024;
 

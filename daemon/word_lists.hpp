@@ -26,9 +26,8 @@ struct ListFacts {
 /// Named lists of a model. Immutable: any threads may use them.
 class WordLists {
   public:
-    /// Reads the files of `settings`: a word a line, in any order, also several times. Empty lines
-    /// and a CR before an LF are ignored. Logs what it found in each. Error: io, which names the
-    /// file.
+    /// Reads the files of `settings` (format::read_list_file). Logs what it found in each. Error:
+    /// io, which names the file.
     static Result<WordLists> read(std::span<const ListSetting> settings,
                                   const format::Model& model);
 

@@ -74,15 +74,15 @@ void append_words(std::string& out, Form form, const WordsField& field) {
     if (json) out += ']';
 }
 
-void append_replaced(std::string& out, Form form, const ReplacedField& field) {
+void append_pairs(std::string& out, Form form, const PairsField& field) {
     const bool json = form == Form::json;
     if (json) out += '[';
-    for (const auto& pair : field.words) {
-        if (&pair != &field.words.front()) out += ',';
+    for (const auto& pair : field.pairs) {
+        if (&pair != &field.pairs.front()) out += ',';
         if (json) {
-            out += "{\"word\":";
+            fmt::format_to(std::back_inserter(out), "{{\"{}\":", field.first_name);
             append_json_string(out, pair.first);
-            out += ",\"by\":";
+            fmt::format_to(std::back_inserter(out), ",\"{}\":", field.second_name);
             append_json_string(out, pair.second);
             out += '}';
         } else {
@@ -96,8 +96,7 @@ void append_replaced(std::string& out, Form form, const ReplacedField& field) {
 
 void append_value(std::string& out, Form form, const decltype(StatusField::value)& value) {
     if (const auto* words = std::get_if<WordsField>(&value)) return append_words(out, form, *words);
-    if (const auto* words = std::get_if<ReplacedField>(&value))
-        return append_replaced(out, form, *words);
+    if (const auto* pairs = std::get_if<PairsField>(&value)) return append_pairs(out, form, *pairs);
     if (const auto* count = std::get_if<std::uint64_t>(&value)) {
         append_count(out, *count);
     } else if (const auto* number = std::get_if<double>(&value)) {

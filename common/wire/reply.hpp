@@ -25,17 +25,19 @@ std::string_view code_name(ErrorCode code);
 struct WordsField {
     std::vector<std::string> words;
 };
-/// Words of a request, and the words of the model that were taken instead. In a status line
-/// "typed":"taken" with commas between; in JSON an array of objects with `word` and `by`.
-struct ReplacedField {
-    std::vector<std::pair<std::string, std::string>> words;
+/// Pairs of words. In a status line "first":"second" with commas between; in JSON an array of
+/// objects with two members, which have these names.
+struct PairsField {
+    std::string_view first_name;  ///< lives for ever
+    std::string_view second_name;
+    std::vector<std::pair<std::string, std::string>> pairs;
 };
 
-/// A field `key=value` of a status line; in JSON a member of the reply's object. A text value
-/// contains no spaces. A number that is not finite is null in JSON.
+/// A field `key=value` of a status line; in JSON a member of the reply's object. In a status line a
+/// text value contains no spaces. A number that is not finite is null in JSON.
 struct StatusField {
     std::string key;
-    std::variant<std::uint64_t, double, std::string, WordsField, ReplacedField> value;
+    std::variant<std::uint64_t, double, std::string, WordsField, PairsField> value;
 };
 
 /// Appends the head of an OK reply with `lines` lines: «OK n key=value …» and LF. In JSON, the

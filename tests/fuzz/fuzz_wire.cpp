@@ -18,6 +18,7 @@
 #include "common/wire/line_splitter.hpp"
 #include "common/wire/reply.hpp"
 #include "common/wire/request.hpp"
+#include "common/wire/request_line.hpp"
 #include "tests/fuzz/check.hpp"
 
 using namespace gloved;
@@ -56,6 +57,22 @@ void check_argument(const wire::Argument& argument, std::string_view line) {
                  again->arguments[1].terms == argument.terms);
 }
 
+/// A request that is written with all its options is the same request.
+void check_request_line(const wire::Request& request) {
+    const std::string line =
+        wire::request_line(request, wire::Unknown::skip, wire::WordCase::ignore);
+    const auto again = wire::parse_request(line);
+    GLOVED_CHECK(again && again->verb == request.verb && again->terms == request.terms &&
+                 again->words == request.words && again->values == request.values);
+    const wire::Options& a = request.options;
+    const wire::Options& b = again->options;
+    GLOVED_CHECK(a.k == b.k && a.min == b.min && a.top == b.top && a.prefix == b.prefix &&
+                 a.within == b.within && a.without == b.without && a.fields == b.fields &&
+                 a.certify == b.certify && a.norm == b.norm && a.method == b.method &&
+                 a.exclude_inputs == b.exclude_inputs);
+    GLOVED_CHECK(wire::request_line(*again, wire::Unknown::error, wire::WordCase::exact) == line);
+}
+
 void check_request(std::string_view line) {
     const auto request = wire::parse_request(line);
     if (!request) {
@@ -74,6 +91,9 @@ void check_request(std::string_view line) {
     for (const wire::Argument& argument : request->arguments) check_argument(argument, line);
     GLOVED_CHECK((request->verb == wire::Verb::nearvec) == !request->values.empty());
     for (const float value : request->values) GLOVED_CHECK(std::isfinite(value));
+    if (request->verb == wire::Verb::near || request->verb == wire::Verb::nearvec ||
+        request->verb == wire::Verb::analogy)
+        check_request_line(*request);
 }
 
 void check_status_line(std::string_view line) {

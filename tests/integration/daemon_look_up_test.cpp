@@ -160,9 +160,9 @@ std::string notes_of(const json& reply) {
         fields.push_back({"skipped", skipped});
     }
     if (reply.contains("replaced")) {
-        wire::ReplacedField replaced;
+        wire::PairsField replaced{"word", "by", {}};
         for (const json& pair : reply["replaced"])
-            replaced.words.emplace_back(word(pair["word"]), word(pair["by"]));
+            replaced.pairs.emplace_back(word(pair["word"]), word(pair["by"]));
         fields.push_back({"replaced", replaced});
     }
     std::string head;

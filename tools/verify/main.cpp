@@ -40,7 +40,8 @@ constexpr cli::Program kProgram = {"gloved-verify",
 Checks that a model is complete and undamaged: sizes and checksums of its files,
 the order of its words, that all numbers are finite, that norms and planes agree
 with the vectors, and that each frequency rank occurs once. Prints one line per
-check. Changes nothing. With --download it checks a file as it was fetched.
+check. Changes nothing. With --audit it also checks answers that a daemon gave.
+With --download it checks a file as it was fetched.
 
 )",
                                    R"(
@@ -50,6 +51,7 @@ Examples:
   gloved-verify --source glove.6B.100d.txt.gz models/glove
   gloved-verify --engines --ways 'cpu avx2,cpu avx2 plane' models/glove
   gloved-verify --neighbors all models/glove
+  gloved-verify --audit answers.json --list animals=animals.txt models/glove
   gloved-verify --json models/glove | jq .ok
 
 Exit status:
@@ -94,6 +96,12 @@ cli::Options describe_options() {
          "first of --ways, or cpu with the best instruction set)")  //
         ("device", cli::value("all|N,N...", "all"),
          "with --engines: numbers of the GPUs that cuda uses")  //
+        ("audit", cli::value("FILE"),
+         "also check the answers in FILE, or on stdin for -: one reply in JSON a line, asked with "
+         "certify=1; each is found again by a plain search")  //
+        ("list", cli::values("NAME=FILE"),
+         "with --audit: a list of words that answers name in within= or without=; repeat for "
+         "several")  //
         ("download", cli::value("FILE"),
          "instead of a model, check that FILE, or stdin for -, has the SHA-256 of a file that "
          "Stanford publishes")                              //
@@ -103,13 +111,27 @@ cli::Options describe_options() {
     return options;
 }
 
+void add_list(const std::string& text, verify::AuditChecks& audit) {
+    const std::size_t equals = std::min(text.find('='), text.size());
+    const verify::AuditChecks::List list = {text.substr(0, equals),
+                                            text.substr(std::min(equals + 1, text.size()))};
+    if (list.name.empty() || list.path.empty())
+        throw WrongUsage("--list takes NAME=FILE, not " + printable(text));
+    if (std::ranges::find(audit.lists, list.name, &verify::AuditChecks::List::name) !=
+        audit.lists.end())
+        throw WrongUsage("--list: two lists are called " + printable(list.name));
+    audit.lists.push_back(list);
+}
+
 Settings read_settings(const cli::CommandLine& line) {
     Settings settings;
     verify::VerifyOptions& options = settings.options;
-    line.excludes("quick", {"source", "engines", "neighbors"});
+    line.excludes("quick", {"source", "engines", "neighbors", "audit"});
+    line.needs("audit", {"list"});
     line.needs("engines", {"answers", "oracle", "ways", "reference", "device"});
     settings.json = line.given("json");
-    line.excludes("download", {"source", "engines", "neighbors", "quick", "threads", "seed"});
+    line.excludes("download",
+                  {"source", "engines", "neighbors", "quick", "threads", "seed", "audit"});
     settings.download = line.text("download");
     if (line.given("download")) {
         if (settings.download.empty()) throw WrongUsage("--download needs a file");
@@ -121,6 +143,8 @@ Settings read_settings(const cli::CommandLine& line) {
     options.source = line.text("source");
     options.quick = line.given("quick");
     options.engines = line.given("engines");
+    options.audit.file = line.nonempty("audit", "a file of replies, or - for stdin");
+    for (const std::string& list : line.texts("list")) add_list(list, options.audit);
     auto& asked = options.asked;
     asked.answers = line.count("answers", 1, kMaxAnswers, 1000);
     asked.plain = line.count("oracle", 0, asked.answers,

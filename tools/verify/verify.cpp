@@ -290,6 +290,12 @@ Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>&
             return checked.error();
         }
     }
+    if (!options.audit.file.empty() && !sound) {
+        report({"answers", false, "not checked: they follow from the values"});
+    } else if (!options.audit.file.empty()) {
+        Status checked = check_audit(*model, options.audit, options.threads, stop, report);
+        if (!checked) return checked.error();
+    }
     if (!options.source.empty()) {
         if (Status checked = check_source(*model, options, rules, by_rank, stop, report); !checked)
             return checked.error();

@@ -10,6 +10,7 @@
 
 #include "common/device_choice.hpp"
 #include "common/result.hpp"
+#include "tools/verify/audit.hpp"
 #include "tools/verify/check.hpp"
 #include "tools/verify/engines.hpp"
 #include "tools/verify/neighbors.hpp"
@@ -24,6 +25,7 @@ struct VerifyOptions {
     bool engines = false;  ///< also check every engine's answers; not with `quick`
     EngineChecks asked;    ///< how to check engines; its `threads` is ignored
     NeighborsChecks neighbors;
+    AuditChecks audit;        ///< answers to check; not with `quick`
     DeviceChoice devices;     ///< of the cuda engine
     std::size_t threads = 1;  ///< of each check
 };
@@ -43,8 +45,9 @@ struct ModelFacts {
 /// in the same order. Continues after a fault, unless the model cannot be opened. With `engines`,
 /// every engine answers questions (engines.hpp), unless a check of the values fails. With a source,
 /// compares each key, each bit of each number and each rank, under the rules in the model's
-/// report.json (without one: the first of several lines with the same key counts). Changes nothing
-/// on disk. Error: interrupted once `stop` is set.
+/// report.json (without one: the first of several lines with the same key counts). With answers to
+/// audit, answers them again (audit.hpp), unless a check of the values fails. Changes nothing on
+/// disk. Error: interrupted once `stop` is set.
 Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>& stop,
                           const Reporter& report);
 
