@@ -225,6 +225,8 @@ class Conversation:
         request = self.unanswered.popleft()
         if error is not None:
             return request, error
+        if "request" in reply:
+            reply["audit"] = data
         try:
             return request, request.read(reply)
         except Exception as reason:

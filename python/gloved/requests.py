@@ -14,7 +14,8 @@ model     another model of the daemon than the connection's
 unknown   "skip" leaves out words that the model does not have, "error" raises UnknownWord
 case      "ignore" takes a word of the model that differs in case alone, "exact" does not
 fields    what else to tell of each word: "row", "rank" (0 is the most frequent word), "norm"
-certify   also tells how the answer was found, in info.certificate
+certify   also tells how the answer was found, in info.certificate, and keeps the reply for others
+          to check, in info.audit
 
 Without unknown and case it is as the daemon's options say: "error" and "exact" unless its operator
 chose. Answers tell which words were left out or replaced in info.skipped and info.replaced.
@@ -175,6 +176,7 @@ def _info(reply: Reply) -> Info:
         engine=reply.get("engine"),
         certificate=certificate,
         skipped=reply.get("skipped", []),
+        audit=reply.get("audit"),
         replaced={each["word"]: each["by"] for each in reply.get("replaced", [])},
     )
 

@@ -68,6 +68,8 @@ class Info:
     engine: Optional[str] = None
     certificate: Optional[Dict[str, Any]] = None
     """With certify=True: pass, scanned, survivors, rescored, kth and rejected_below."""
+    audit: Optional[bytes] = None
+    """With certify=True: the daemon's reply, a line of JSON, for gloved-verify --audit."""
     skipped: Sequence[str] = ()
     """With unknown="skip": words that were left out, 64 at most."""
     replaced: Mapping[str, str] = field(default_factory=dict)

@@ -68,8 +68,11 @@ def test_each_verb(client: gloved.Client) -> None:
     assert near.info.model == "model" and near.info.rows == 10002 and near.info.engine == "cpu"
     assert client.near([("king", 1), ("man", -1), "woman"])[0].word == "queen"
     assert client.near(gloved.Expression("2 * paris - ( france - germany )"))[0].word == "berlin"
-    certificate = client.near("king", certify=True).info.certificate
-    assert certificate is not None and certificate["scanned"] > 0
+    assert near.info.certificate is None and near.info.audit is None
+    certified = client.near("king", certify=True).info
+    assert certified.certificate is not None and certified.certificate["scanned"] > 0
+    assert certified.audit is not None and b"\n" not in certified.audit
+    assert json.loads(certified.audit)["request"].endswith('case=exact "king"')
     assert [each.word for each in client.analogy("man", "king", "woman", k=2)] == [
         "queen", "monarch"
     ]
