@@ -7,6 +7,7 @@
 #include <bit>
 #include <cassert>
 #include <cstring>
+#include <functional>
 #include <initializer_list>
 #include <thread>
 #include <tuple>
@@ -31,7 +32,10 @@ constexpr std::size_t kMinWritersBytes = std::size_t{1} << 20;
 
 /// Fewest queries of one filter for which marking its rows takes less time than looking up those
 /// that reach a cutoff.
-constexpr std::uint32_t kMinMarkedQueries = 32;
+constexpr std::uint32_t kMinMarkedQueries = 4;
+/// Marking takes about as long for every filter, and saves little for long lists: one filter, and
+/// another for each so many queries of a pass, cost little beside the pass.
+constexpr std::size_t kQueriesOfAMark = 32;
 
 void write_vector(const QueryVector& vector, std::size_t stride, float* raw) {
     std::fill(std::copy(vector.values.begin(), vector.values.end(), raw), raw + stride, 0.0F);
@@ -387,6 +391,9 @@ void Shard::mark_filters(std::span<DeviceQuery> described) {
         ++filter->queries;
     }
     std::erase_if(filters, [](const Shared& filter) { return filter.queries < kMinMarkedQueries; });
+    std::ranges::stable_sort(filters, std::greater(), &Shared::queries);
+    const std::size_t most = std::max<std::size_t>(1, described.size() / kQueriesOfAMark);
+    if (filters.size() > most) filters.resize(most);
     for (const Shared& filter : filters) queries_.marked[queries_.marked_count++] = filter.query;
     for (DeviceQuery& query : described) {
         const auto filter = find(query);

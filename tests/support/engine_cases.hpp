@@ -326,19 +326,19 @@ TEST_P(EveryPath, BatchesThatShareFiltersEqualTheOracle) {
     std::vector<std::vector<double>> scores;
     for (const auto& vector : list) scores.push_back(oracle_scores(*model_, vector));
     auto filtered = filters();
-    constexpr std::size_t kSharing = 40;
-    for (int order = 0; order < 2; ++order) {
+    // Few that share a filter, and so many that an engine may prepare each filter.
+    for (const std::size_t sharing : {std::size_t{5}, std::size_t{40}}) {
         std::vector<Query> queries;
-        for (std::size_t i = 0; i < kSharing * filtered.size(); ++i) {
+        for (std::size_t i = 0; i < sharing * filtered.size(); ++i) {
             queries.push_back({kernels::Cosine{vector_of(list[i % list.size()])},
                                1 + i % 11,
                                {static_cast<Row>(i % model_->rows())},
-                               filtered[i / kSharing].second});
+                               filtered[i / sharing].second});
         }
         const auto answers = run_all(*engine_, queries);
         for (std::size_t i = 0; i < queries.size(); ++i) {
             expect_identical(answers[i].hits, wanted_hits(queries[i], scores[i % list.size()]),
-                             "query " + std::to_string(i) + ", " + filtered[i / kSharing].first);
+                             "query " + std::to_string(i) + ", " + filtered[i / sharing].first);
         }
         std::ranges::reverse(filtered);
     }
