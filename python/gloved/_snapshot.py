@@ -45,7 +45,12 @@ def rows(
     UnknownWord: the model does not have a word.
     """
     parts = list(chunks(words))
-    asked = (Request(requests.vec(words[part]).line, _vectors_of_reply) for part in parts)
+    asked = (
+        Request(
+            requests.vec(words[part], unknown="error", case="exact").line, _vectors_of_reply
+        )
+        for part in parts
+    )
     matrix: Any = None
     row_bytes = 0
     generations = set()
@@ -130,7 +135,9 @@ def read_words(client: Client) -> Optional[Snapshot]:
                 full.append(prefix)
         if full:
             has = (
-                Request(requests.has([_text(each)], fields="rank").line, _ranks_of_reply)
+                Request(
+                    requests.has([_text(each)], fields="rank", case="exact").line, _ranks_of_reply
+                )
                 for each in full
             )
             for generation, _, found in client.ask_all(has):

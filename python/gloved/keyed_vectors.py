@@ -277,7 +277,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         words = self._words_if_possible(keys)
         possible = [word for word in words if word is not None]
         asked = (
-            self._noting(requests.has(possible[part]))
+            self._noting(requests.has(possible[part], case="exact"))
             for part in _snapshot.chunks(possible)
         )
         answers = self._client.ask_all(asked)
@@ -351,7 +351,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         index: Any = None
         if isinstance(key, str):
             if _is_askable(key):
-                index = self._ask(requests.has([key], fields="rank"))[0].rank
+                index = self._ask(requests.has([key], fields="rank", case="exact"))[0].rank
         elif isinstance(key, Integral):
             index = key if 0 <= int(key) < self._rows() else None
         else:
@@ -361,7 +361,8 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         if default is not None:
             return default
         if isinstance(key, str) and _is_askable(key):
-            self._ask(requests.vec([key]))  # Raises with the daemon's suggestions.
+            # Raises with the daemon's suggestions.
+            self._ask(requests.vec([key], unknown="error", case="exact"))
         raise _not_present(key)
 
     def has_index_for(self, key: Key) -> bool:
@@ -377,7 +378,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
 
         A vector of zero is NaN at length 1, as in gensim. UnknownWord: the key is unknown.
         """
-        vector = self._ask(requests.vec([self._word(key)]))[0]
+        vector = self._ask(requests.vec([self._word(key)], unknown="error", case="exact"))[0]
         if norm:
             vector = _vectors.from_floats(_vectors.divided(vector, _vectors.norm(vector)))
         return _vectors.read_only(vector)
@@ -506,7 +507,10 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         if all(isinstance(word, str) for word in words):
             try:
                 terms = list(zip(words, weights))
-                return self._hits(requests.near(terms, k=k, top=top, norm="unit"))
+                request = requests.near(
+                    terms, k=k, top=top, norm="unit", unknown="error", case="exact"
+                )
+                return self._hits(request)
             except TooLong:
                 pass
         # The daemon adds up words only. Add here, and drop the words from a longer answer.
@@ -625,10 +629,12 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         k, top = self._k(topn), _top(restrict_vocab)
         if are_words and shape == (2, 1):
             return self._hits(
-                requests.analogy(subtracted[0], *added, method="mul", k=k, top=top)
+                requests.analogy(
+                        subtracted[0], *added, method="mul", k=k, top=top, case="exact"
+                    )
             )
         if are_words and shape == (1, 0):
-            near = self._hits(requests.near(added[0], k=k, top=top))
+            near = self._hits(requests.near(added[0], k=k, top=top, unknown="error", case="exact"))
             return [(word, (1 + score) / 2 / (1 + _COSMUL_EPSILON)) for word, score in near]
         self._require([key for key in keys if isinstance(key, str)])
         if not added:
@@ -673,7 +679,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         return similarity
 
     def _similarities(self, pairs: Sequence[Tuple[str, str]]) -> Iterator[float]:
-        asked = (self._noting(requests.sim(*pair)) for pair in pairs)
+        asked = (self._noting(requests.sim(*pair, unknown="error", case="exact")) for pair in pairs)
         answers = self._client.ask_all(asked, return_exceptions=True)
         for (first, second), answer in zip(pairs, answers):
             if isinstance(answer, ZeroVector):
@@ -722,7 +728,8 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         UnknownWord: a key is unknown.
         """
         try:
-            return self._ask(requests.rank(self._word(key1), self._word(key2)))
+            a, b = self._word(key1), self._word(key2)
+            return self._ask(requests.rank(a, b, unknown="error", case="exact"))
         except ZeroVector:
             return 1
 
@@ -737,7 +744,9 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         if place == 1:
             return []
         try:
-            near = self._ask(requests.near(first, k=place, fields="rank"))
+            near = self._ask(
+                requests.near(first, k=place, fields="rank", unknown="error", case="exact")
+            )
         except BadRequest:
             distances = self.distances(first)
             limit = distances[self.get_index(second)]
@@ -760,7 +769,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         askable = [each for each in listed if isinstance(each, str) and _is_askable(each)]
         if len(listed) == len(askable) >= 3:
             try:
-                return self._ask(requests.odd(askable)).word
+                return self._ask(requests.odd(askable, unknown="error", case="exact")).word
             except (UnknownWord, ZeroVector, TooLong):
                 pass
         return self.rank_by_centrality(listed)[-1][1]
@@ -813,7 +822,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         if len(words) == len(ws1) + len(ws2):
             a, b = words[: len(ws1)], words[len(ws1) :]
             try:
-                return self._ask(requests.sim(a, b, unknown="skip"))
+                return self._ask(requests.sim(a, b, unknown="skip", case="exact"))
             except (UnknownWord, ZeroVector):
                 return 0.0
             except TooLong:
@@ -879,6 +888,8 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
                             k=5,
                             top=top,
                             norm="unit",
+                            unknown="error",
+                            case="exact",
                         ).line,
                         _pairs_of_reply,
                     )

@@ -175,9 +175,10 @@ def _info(reply: Reply) -> Info:
         us=reply["us"],
         engine=reply.get("engine"),
         certificate=certificate,
-        skipped=reply.get("skipped", []),
+        skipped=tuple(reply.get("skipped", ())),
         audit=reply.get("audit"),
         replaced={each["word"]: each["by"] for each in reply.get("replaced", [])},
+        unlisted=reply.get("unlisted", 0),
     )
 
 

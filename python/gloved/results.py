@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, TypeVar
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, TypeVar
 
 T = TypeVar("T")
 
@@ -69,11 +69,15 @@ class Info:
     certificate: Optional[Dict[str, Any]] = None
     """With certify=True: pass, scanned, survivors, rescored, kth and rejected_below."""
     audit: Optional[bytes] = None
-    """With certify=True: the daemon's reply, a line of JSON, for gloved-verify --audit."""
-    skipped: Sequence[str] = ()
-    """With unknown="skip": words that were left out, 64 at most."""
-    replaced: Mapping[str, str] = field(default_factory=dict)
-    """With case="ignore": words for which others were taken, and those, 64 at most."""
+    """With certify=True: the daemon's reply, a line of JSON, for gloved-verify --audit. None if the
+    request is too long for it (docs/audit.md)."""
+    skipped: Tuple[str, ...] = ()
+    """With unknown="skip": words that were left out."""
+    replaced: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """With case="ignore": words for which others were taken, and those."""
+    unlisted: int = 0
+    """How many more words of the request, repetitions counted, were left out or replaced: at most
+    64 words of 1,024 bytes in all are named."""
 
 
 class Answer(List[T]):

@@ -312,6 +312,40 @@ def test_ints_and_words_of_equal_scores(shared_kv: KeyedVectors) -> None:
         assert {key for _, key in shared_kv.rank_by_centrality(pair)} == set(pair)
 
 
+def test_looks_words_up_strictly_whatever_the_daemon_does(
+    serve: Callable[..., Daemon], model_dir: Path, kv: KeyedVectors
+) -> None:
+    lenient = serve("--model", str(model_dir), "--unknown", "skip", "--case", "ignore")
+    calls: List[Callable[[KeyedVectors], Any]] = [
+        lambda kv: "King" in kv,
+        lambda kv: kv.get_index("King", -1),
+        lambda kv: kv["King"],
+        lambda kv: kv[["king", "zzzq", "queen"]],
+        lambda kv: kv.get_mean_vector(["king", "zzzq"], ignore_missing=False),
+        lambda kv: list(kv.get_mean_vector(["king", "King"])),
+        lambda kv: kv.distances("king", ["King", "zzzq"]),
+        lambda kv: kv.most_similar(["king", "zzzq"]),
+        lambda kv: kv.most_similar(["King"]),
+        lambda kv: kv.most_similar(["king", "woman"], ["man"], topn=2),
+        lambda kv: kv.most_similar_cosmul(["King", "woman"], ["man"]),
+        lambda kv: kv.similarity("King", "queen"),
+        lambda kv: kv.rank("King", "queen"),
+        lambda kv: kv.closer_than("king", "Queen"),
+        lambda kv: kv.doesnt_match(["breakfast", "Lunch", "piano", "dinner"]),
+        lambda kv: kv.n_similarity(["King", "queen"], ["king", "man"]),
+    ]
+
+    def outcome(call: Callable[[KeyedVectors], Any], on: KeyedVectors) -> Any:
+        try:
+            return call(on)
+        except (KeyError, ValueError) as error:
+            return type(error), str(error)
+
+    with gloved.connect(lenient.socket) as opened:
+        for number, call in enumerate(calls):
+            assert outcome(call, opened) == outcome(call, kv), number
+
+
 def test_most_similar_to_given(kv: KeyedVectors) -> None:
     assert kv.most_similar_to_given("king", ["piano", "queen", "man", "queen"]) == "queen"
     with pytest.raises(ValueError):
