@@ -176,9 +176,10 @@ Result<AnalogyScore> evaluate_analogies(Asker& asker, const std::vector<AnalogyS
 
     AnalogyScore score;
     const std::vector<Askable> questions = askable(sections, vocabulary, score);
-    std::string options = fmt::format(
-        "k={} top={} method={}", settings.letter_case == LetterCase::ignore ? kHitsIgnoringCase : 1,
-        settings.top, settings.method);
+    std::string options =
+        fmt::format("case=exact k={} top={} method={}",
+                    settings.letter_case == LetterCase::ignore ? kHitsIgnoringCase : 1,
+                    settings.top, settings.method);
     if (!asker.model_option().empty()) options += " " + asker.model_option();
     on_progress(0, questions.size());
     const Status asked = asker.ask(
@@ -232,11 +233,13 @@ Result<PairScore> evaluate_pairs(Asker& asker, const std::vector<RatedPair>& pai
     on_progress(0, rated.size());
     std::vector<double> people;
     std::vector<double> model;
+    std::string sim_options = "unknown=error case=exact";
+    if (!asker.model_option().empty()) sim_options += " " + asker.model_option();
     const Status asked = asker.ask(
         rated.size(), PipelineLimits{}.requests,
         [&](std::size_t i) {
             const auto& [a, b] = rated[i]->words;
-            return request("SIM", asker.model_option(), {*vocabulary.find(a), *vocabulary.find(b)});
+            return request("SIM", sim_options, {*vocabulary.find(a), *vocabulary.find(b)});
         },
         [&](std::size_t i, const nlohmann::json& answer) -> Status {
             const bool ok = answer.at("ok").get<bool>();

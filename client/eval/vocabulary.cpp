@@ -38,7 +38,8 @@ std::vector<HasRequest> has_requests(const std::vector<std::string>& spellings,
     std::vector<HasRequest> requests;
     for (std::size_t i = 0; i < spellings.size(); ++i) {
         if (requests.empty() || requests.back().line.size() > kHasLineBytes) {
-            requests.push_back({"HAS ", i, 0});
+            // Whatever the daemon does by default.
+            requests.push_back({"HAS case=exact ", i, 0});
             requests.back().line += options;
         }
         requests.back().line += ' ';

@@ -284,13 +284,14 @@ TEST_F(EvalAgainstAScript, AsksWhatTheOptionsSay) {
     EXPECT_EQ(
         asked_,
         (Lines{"FORMAT json", "STATS model=\"my model\"",
-               "HAS fields=rank model=\"my model\" \"a\" \"A\" \"b\" \"B\" \"c\" \"C\" \"D\" \"d\" "
+               "HAS case=exact fields=rank model=\"my model\" \"a\" \"A\" \"b\" \"B\" \"c\" \"C\" "
+               "\"D\" \"d\" "
                "\"nix\" \"NIX\" \"Nix\"",
-               "ANALOGY k=5 top=77 method=mul model=\"my model\" \"a\" \"b\" \"c\""}));
+               "ANALOGY case=exact k=5 top=77 method=mul model=\"my model\" \"a\" \"b\" \"c\""}));
     eval({"--case", "exact", "analogies", "-"}, ": s\na b c d\n",
          [](const std::string&) { return ok(""); });
-    EXPECT_EQ(asked_.at(2), "HAS fields=rank \"a\" \"b\" \"c\" \"d\"");
-    EXPECT_EQ(asked_.at(3), "ANALOGY k=1 top=300000 method=add \"a\" \"b\" \"c\"");
+    EXPECT_EQ(asked_.at(2), "HAS case=exact fields=rank \"a\" \"b\" \"c\" \"d\"");
+    EXPECT_EQ(asked_.at(3), "ANALOGY case=exact k=1 top=300000 method=add \"a\" \"b\" \"c\"");
 }
 
 TEST_F(EvalAgainstAScript, WordsAreBytes) {
@@ -309,9 +310,10 @@ TEST_F(EvalAgainstAScript, AZeroVectorIsAWrongAnswerAndNoSimilarity) {
     EXPECT_NE(f.out.find("s\tsemantic\t0\t1\t0\t0.00\n"), std::string::npos) << f.out << f.err;
     const Finished pairs =
         eval({"pairs", "-"}, "a b 0\nc d 1\nc e 2\n", [&](const std::string& line) {
-            return line == "SIM \"a\" \"b\""
+            return line == "SIM unknown=error case=exact \"a\" \"b\""
                        ? refusal
-                       : ok(line == "SIM \"c\" \"d\"" ? "{\"score\":0.25}" : "{\"score\":0.5}");
+                       : ok(line == "SIM unknown=error case=exact \"c\" \"d\"" ? "{\"score\":0.25}"
+                                                                               : "{\"score\":0.5}");
         });
     EXPECT_NE(pairs.out.find("3\t0\t0.00\t1.000000\t1.000000\n"), std::string::npos)
         << pairs.out << pairs.err;

@@ -183,7 +183,7 @@ TEST(EvalVocabulary, AsksInLinesThatTheDaemonTakes) {
     const auto requests = has_requests(spellings_asked, "fields=rank");
     EXPECT_GT(requests.size(), 1U);
     for (const HasRequest& request : requests) {
-        EXPECT_TRUE(request.line.starts_with("HAS fields=rank \"\\x01"));
+        EXPECT_TRUE(request.line.starts_with("HAS case=exact fields=rank \"\\x01"));
         EXPECT_LE(request.line.size(), wire::kMaxLineBytes);
         EXPECT_EQ(request.first, asked);
         asked += request.count;
@@ -191,7 +191,7 @@ TEST(EvalVocabulary, AsksInLinesThatTheDaemonTakes) {
     EXPECT_EQ(asked, spellings_asked.size());
     const auto few = has_requests({"a", "b"}, "o=1");
     ASSERT_EQ(few.size(), 1U);
-    EXPECT_EQ(few[0].line, "HAS o=1 \"a\" \"b\"");
+    EXPECT_EQ(few[0].line, "HAS case=exact o=1 \"a\" \"b\"");
 }
 
 TEST(EvalScoring, TheFirstHitThatWasNotGivenCounts) {
