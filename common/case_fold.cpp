@@ -24,6 +24,12 @@ std::string mapped(std::string_view text, Mapping mapping) {
     std::string result;
     result.reserve(text.size());
     while (!text.empty()) {
+        const auto byte = static_cast<unsigned char>(text.front());
+        if (byte < 0x80) {  // nearly all bytes; the calls for others take several times as long
+            result += static_cast<char>(mapping(byte));
+            text.remove_prefix(1);
+            continue;
+        }
         const CodePoint first = first_code_point(text);
         append_code_point(result, mapping(first.value));
         text.remove_prefix(first.bytes);

@@ -36,8 +36,7 @@ std::uint32_t capital_of(std::uint32_t folded);
 void append_code_point(std::string& out, std::uint32_t code_point);
 
 /// `text` in lower case, in upper case, or with its first letter in title case and the rest in
-/// lower case, one code point for each. Bytes that are not valid
-/// UTF-8 stay as they are.
+/// lower case, one code point for each. Bytes that are not valid UTF-8 stay as they are.
 std::string lower_case(std::string_view text);
 std::string upper_case(std::string_view text);
 std::string capitalized(std::string_view text);

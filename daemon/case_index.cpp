@@ -52,24 +52,23 @@ bool folds_before(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-CaseIndex::CaseIndex(std::shared_ptr<const format::Model> model) : model_(std::move(model)) {}
-
-void CaseIndex::build() const {
-    std::call_once(built_, [&] {
-        for (std::size_t row = 0; row < model_->rows(); ++row) {
-            if (!has_usual_form(model_->key(row))) rows_.push_back(static_cast<Row>(row));
-        }
-        std::ranges::sort(rows_, folds_before, [&](Row row) { return model_->key(row); });
-        rows_.shrink_to_fit();
-    });
+CaseIndex::CaseIndex(const format::Model& model) : model_(&model) {
+    // A code point takes one byte to four, and stays one in every case.
+    constexpr std::size_t kMaxGrowth = 4;
+    for (std::size_t row = 0; row < model.rows(); ++row) {
+        const std::string_view word = model.key(row);
+        max_word_bytes_ = std::max(max_word_bytes_, kMaxGrowth * word.size());
+        if (!has_usual_form(word)) rows_.push_back(static_cast<Row>(row));
+    }
+    std::ranges::sort(rows_, folds_before, [&](Row row) { return model.key(row); });
+    rows_.shrink_to_fit();
 }
 
 std::optional<Row> CaseIndex::find(std::string_view word) const {
-    build();
     const std::string folded = fold_case(word);
+    const auto ranks = model_->ranks();
     std::optional<Row> best;
     const auto consider = [&](Row row) {
-        const auto ranks = model_->ranks();
         if (!best || std::pair(ranks[row], row) < std::pair(ranks[*best], *best)) best = row;
     };
     for (const std::string& form : usual_forms(folded)) {
@@ -78,15 +77,9 @@ std::optional<Row> CaseIndex::find(std::string_view word) const {
         if (const auto row = model_->find(form)) consider(*row);
     }
     const auto key_of = [&](Row row) { return model_->key(row); };
-    for (const Row row :
-         std::ranges::equal_range(rows_, std::string_view(folded), folds_before, key_of))
-        consider(row);
+    auto at = std::ranges::lower_bound(rows_, std::string_view(folded), folds_before, key_of);
+    for (; at != rows_.end() && !folds_before(folded, key_of(*at)); ++at) consider(*at);
     return best;
-}
-
-std::size_t CaseIndex::size_bytes() const {
-    build();
-    return rows_.capacity() * sizeof(Row);
 }
 
 }  // namespace gloved::daemon

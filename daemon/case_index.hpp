@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -13,29 +11,28 @@
 
 namespace gloved::daemon {
 
-/// Finds words by their case folding (common/case_fold.hpp). Any number of threads may use it.
+/// Finds words by their case folding (common/case_fold.hpp). Immutable: any threads may use it.
 class CaseIndex {
   public:
-    /// Shares ownership of the model.
-    explicit CaseIndex(std::shared_ptr<const format::Model> model);
-
-    /// Reads all words of the model, unless that is done already. `find` does the same, so this
-    /// only spares its first caller the time: half a second for 2.2 million words.
-    void build() const;
+    /// Reads all words of `model`, which must outlive the index: half a second for 2.2 million
+    /// words.
+    explicit CaseIndex(const format::Model& model);
 
     /// The most frequent word with the same case folding as `word`; of equals the first in byte
     /// order. A few look-ups in the model.
     std::optional<format::Row> find(std::string_view word) const;
 
+    /// Longer words differ from every word of the model in more than case.
+    std::size_t max_word_bytes() const { return max_word_bytes_; }
     /// Bytes of memory that the index holds besides the model: 4 for each word in mixed case.
-    std::size_t size_bytes() const;
+    std::size_t size_bytes() const { return rows_.capacity() * sizeof(format::Row); }
 
   private:
-    const std::shared_ptr<const format::Model> model_;
-    mutable std::once_flag built_;
+    const format::Model* model_;
+    std::size_t max_word_bytes_ = 0;
     // Ordered by case folding. A word that is its own case folding, or that in upper case or
     // capitalized, is not among them: `find` looks those up in the model.
-    mutable std::vector<format::Row> rows_;
+    std::vector<format::Row> rows_;
 };
 
 }  // namespace gloved::daemon

@@ -2,10 +2,11 @@
 //
 //   received, not yet parsed    a line and one read: 128 KiB
 //   requests and answers        kMaxHeldBytes, and the one request that exceeds it: its line and
-//                               its words, at most 320 KiB, and k hits of 16 bytes
+//                               its words, at most 320 KiB, 64 KiB more with certify=1 in
+//                               JSON, and k hits of 16 bytes
 //   text not yet written        two pieces of kPieceBytes
 //
-// That is less than 1 MiB, without the system's socket buffer.
+// That is 1 MiB at most, without the system's socket buffer.
 #pragma once
 
 #include <algorithm>

@@ -84,6 +84,8 @@ Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& sett
     if (!chosen) return chosen.error();
     auto lists = WordLists::read(setting.lists, *model);
     if (!lists) return lists.error();
+    // Making an engine takes longer.
+    auto cases = std::async(std::launch::async, [&model] { return CaseIndex(*model); });
     auto engine = kernels::make_engine(*chosen, *model, engine_options(settings, *lists));
     if (!engine) return engine.error();
     // Scanning all rows of a model that is not in memory yet takes as long as reading it. Under a
@@ -94,7 +96,7 @@ Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& sett
     if (Status answered = KnownAnswer(model).ask(**engine, of_all_rows); !answered)
         return answered.error();
     auto vocabulary =
-        std::make_shared<const Vocabulary>(model, *std::move(lists), settings.look_up);
+        std::make_shared<const Vocabulary>(model, *std::move(lists), cases.get(), settings.look_up);
     return OpenedModel{std::move(model), *std::move(engine), *std::move(neighbors),
                        std::move(vocabulary)};
 }

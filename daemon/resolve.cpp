@@ -22,9 +22,10 @@
 namespace gloved::daemon {
 namespace {
 
-constexpr std::size_t kMaxWordInMessage = 200;
 /// A word takes a loop some microseconds.
 constexpr std::size_t kMaxQuickWords = 64;
+/// All cases of so many bytes take a loop a tenth of a millisecond.
+constexpr std::size_t kMaxQuickBytes = 2048;
 
 /// The rows of `words`, without those that are skipped. Error: unknown_word, also if none is left.
 Result<std::vector<kernels::Row>> find_rows(const std::vector<std::string>& words,
@@ -165,15 +166,15 @@ Result<std::vector<OddArgument>> find_odd_arguments(const std::vector<wire::Argu
     constexpr std::size_t kFewest = 3;
     std::vector<OddArgument> found;
     found.reserve(arguments.size());
-    const wire::Argument* skipped = nullptr;
+    std::optional<Error> first_skipped;
     for (const wire::Argument& argument : arguments) {
         if (argument.terms.empty()) {
             const auto row = finder.find_or_skip(argument.text);
             if (!row) return row.error();
             if (*row) {
                 found.push_back({&argument, {{1.0, **row}}});
-            } else if (skipped == nullptr) {
-                skipped = &argument;
+            } else if (!first_skipped) {
+                first_skipped = unknown_word(argument.text);
             }
         } else {
             auto terms = find_terms(argument.terms, finder);
@@ -181,7 +182,7 @@ Result<std::vector<OddArgument>> find_odd_arguments(const std::vector<wire::Argu
             found.push_back({&argument, *std::move(terms)});
         }
     }
-    if (found.size() < kFewest) return unknown_word(skipped->text);
+    if (found.size() < kFewest && first_skipped) return *first_skipped;
     return found;
 }
 
@@ -344,13 +345,6 @@ Status resolve_nearvec(const wire::Request& request, const format::Model& model,
     return {};
 }
 
-std::size_t count_words(const std::vector<wire::Argument>& arguments) {
-    std::size_t count = 0;
-    for (const wire::Argument& argument : arguments)
-        count += std::max<std::size_t>(argument.terms.size(), 1);
-    return count;
-}
-
 Result<Lines> lines_without_engine(const wire::Request& request,
                                    const std::shared_ptr<const format::Model>& model,
                                    const WordLists& lists, WordFinder& finder, wire::Form form) {
@@ -407,23 +401,23 @@ Result<ResolvedQuery> resolve_query(const wire::Request& request, const Vocabula
     return result;
 }
 
-bool is_quick(const wire::Request& request) {
-    switch (request.verb) {
-        case wire::Verb::sim:
-        case wire::Verb::dist:
-        case wire::Verb::odd:
-        case wire::Verb::rank:
-            return count_words(request.arguments) <= kMaxQuickWords;
-        case wire::Verb::vec:
-        case wire::Verb::has:
-            return request.words.size() <= kMaxQuickWords;
-        case wire::Verb::matrix:
-        case wire::Verb::prefix:
-            return false;
-        default:
-            assert(needs_engine(request.verb));
-            return request.terms.size() <= kMaxQuickWords;
+bool is_quick(const wire::Request& request, LookUpRules rules) {
+    if (request.verb == wire::Verb::matrix || request.verb == wire::Verb::prefix) return false;
+    std::size_t words = 0;
+    std::size_t bytes = 0;
+    const auto add = [&](const std::string& word) {
+        ++words;
+        bytes += word.size();
+    };
+    for (const expr::Term& term : request.terms) add(term.word);
+    for (const std::string& word : request.words) add(word);
+    for (const wire::Argument& argument : request.arguments) {
+        if (argument.terms.empty()) add(argument.text);
+        for (const expr::Term& term : argument.terms) add(term.word);
     }
+    // A word that is looked up in other cases is made in these cases first.
+    const bool is_short = rules.word_case == wire::WordCase::exact || bytes <= kMaxQuickBytes;
+    return words <= kMaxQuickWords && is_short;
 }
 
 Result<Reply> reply_without_engine(const wire::Request& request,

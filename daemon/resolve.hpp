@@ -32,8 +32,8 @@ Result<ResolvedQuery> resolve_query(const wire::Request& request, const Vocabula
                                     wire::Form form);
 
 /// Whether a request names so few words that a loop can answer it, or make its query, between
-/// others.
-bool is_quick(const wire::Request& request);
+/// others. `rules` are those in force.
+bool is_quick(const wire::Request& request, LookUpRules rules);
 
 /// Makes the reply to SIM, DIST, VEC, ODD, MATRIX, PREFIX or HAS, as text or JSON. All but SIM and
 /// DIST render theirs later from `model`, which they keep alive, and which is that of `vocabulary`.

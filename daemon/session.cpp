@@ -290,8 +290,9 @@ void Session::submit(wire::Request request, std::string_view line) {
     const bool is_query = needs_engine(request.verb);
     slot->fields = request.options.fields;
     slot->certify = request.options.certify;
-    if (is_query && is_quick(request)) return ask_engine(slot, request);
-    if (!is_query && is_quick(request)) return look_up(slot, request);
+    const bool quick = is_quick(request, loaded->vocabulary().rules_for(request.options));
+    if (is_query && quick) return ask_engine(slot, request);
+    if (!is_query && quick) return look_up(slot, request);
     ask_worker(slot, std::move(request), line);
 }
 

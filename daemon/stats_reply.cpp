@@ -253,6 +253,7 @@ std::vector<Fact> facts_of_model(const ServerState& state, const LoadedModel& lo
         {"load_keys_ms", model.load_keys_ms()},
         {"load_values_ms", model.load_values_ms()},
         {"word_index_bytes", model.index_bytes()},
+        {"case_index_bytes", loaded.vocabulary().cases().size_bytes()},
         {"queries", queries},
         {"batches", batches},
         {"largest_batch", largest_batch},

@@ -23,7 +23,6 @@ void Suggester::prepare(const std::shared_ptr<LoadedModel>& loaded) {
         if (const auto alive = weak.lock()) {
             // First: until it is built, each look-up is a binary search.
             alive->model().index_words();
-            alive->vocabulary().cases().build();
             (void)alive->suggest({});
         }
         trim_heap();

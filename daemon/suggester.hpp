@@ -25,8 +25,8 @@ class Suggester {
     Suggester(const Suggester&) = delete;
     Suggester& operator=(const Suggester&) = delete;
 
-    /// Has the thread build a model's indexes: that of its words (Model::index_words), the
-    /// CaseIndex and the SpellingIndex, so that the first requests need not wait for them.
+    /// Has the thread index a model's words (Model::index_words), so that look-ups are quick, then
+    /// build its SpellingIndex, so that the first `suggest` is.
     void prepare(const std::shared_ptr<LoadedModel>& loaded);
     /// Has the thread look for words of a model that are spelt nearly like `word`, and call `done`
     /// with them on `loop`. If the budget is spent or 64 searches wait, returns false and never

@@ -6,18 +6,22 @@
 #include "common/case_fold.hpp"
 #include "common/format/layout.hpp"
 #include "common/quoting.hpp"
+#include "common/wire/json_string.hpp"
 #include "common/wire/request_line.hpp"
 
 namespace gloved::daemon {
 namespace {
 
-constexpr std::size_t kMaxWordInMessage = 200;
 constexpr std::size_t kMaxNotedWords = 64;
 constexpr std::size_t kMaxNotedBytes = 1024;
 /// In JSON each byte that is not UTF-8 takes twelve.
 constexpr std::size_t kMaxRenderedBytes = 12;
 /// Of a noted word, besides its bytes: names and punctuation in a reply, or the string itself.
 constexpr std::size_t kOverheadBytes = 64;
+
+/// Of a request in JSON, where quotes and backslashes get a backslash each. Requests that would
+/// grow more are not told.
+constexpr std::size_t kMaxJsonGrowth = 2;
 
 static_assert(kMaxNotedWords * 2 * kOverheadBytes + kMaxNotedBytes * kMaxRenderedBytes <=
               kMaxNotesBytes);
@@ -58,8 +62,7 @@ void Audited::append_to(std::vector<wire::StatusField>& fields) const {
 }
 
 std::size_t Audited::held_bytes() const {
-    // Quotes and backslashes get a backslash each.
-    return 2 * request.capacity() + lists.size() * 2 * kOverheadBytes;
+    return kMaxJsonGrowth * request.capacity() + lists.size() * 2 * kOverheadBytes;
 }
 
 std::unique_ptr<const Audited> audited_request(const wire::Request& request,
@@ -68,6 +71,10 @@ std::unique_ptr<const Audited> audited_request(const wire::Request& request,
     auto audited = std::make_unique<Audited>();
     audited->request = wire::request_line(request, rules.unknown, rules.word_case);
     if (audited->request.size() > wire::kMaxLineBytes) return nullptr;
+    // Some code points take 48 bytes in JSON.
+    std::string in_json;
+    wire::append_json_string(in_json, audited->request);
+    if (in_json.size() > kMaxJsonGrowth * wire::kMaxLineBytes) return nullptr;
     const auto is_named = [&](const std::string& list) {
         const auto among = [&](const std::vector<std::string>& names) {
             return std::ranges::find(names, list) != names.end();
@@ -82,6 +89,7 @@ std::unique_ptr<const Audited> audited_request(const wire::Request& request,
 }
 
 std::optional<kernels::Row> WordFinder::find_in_other_case(const std::string& word) const {
+    if (word.size() > vocabulary_.cases().max_word_bytes()) return std::nullopt;
     const format::Model& model = vocabulary_.model();
     for (const std::string& form : {lower_case(word), capitalized(word), upper_case(word)}) {
         if (const auto row = model.find(form)) return row;

@@ -23,8 +23,13 @@ namespace gloved::daemon {
 /// Immutable: any threads may use it.
 class Vocabulary {
   public:
-    Vocabulary(std::shared_ptr<const format::Model> model, WordLists lists, LookUpRules rules)
-        : model_(std::move(model)), lists_(std::move(lists)), cases_(model_), rules_(rules) {}
+    /// `cases` is the index of `model`.
+    Vocabulary(std::shared_ptr<const format::Model> model, WordLists lists, CaseIndex cases,
+               LookUpRules rules)
+        : model_(std::move(model)),
+          lists_(std::move(lists)),
+          cases_(std::move(cases)),
+          rules_(rules) {}
 
     const format::Model& model() const { return *model_; }
     const WordLists& lists() const { return lists_; }
@@ -65,8 +70,8 @@ struct Audited {
     std::size_t held_bytes() const;
 };
 
-/// nullptr if the request with all its options is longer than a line may be: then nobody can send
-/// it. The lists that it names must exist.
+/// nullptr if the request with all its options is longer than a line may be, because nobody can
+/// send it then, or twice as long in JSON. The lists that it names must exist.
 std::unique_ptr<const Audited> audited_request(const wire::Request& request,
                                                const Vocabulary& vocabulary);
 
@@ -103,6 +108,9 @@ class WordFinder {
     std::size_t noted_words_ = 0;
     std::size_t noted_bytes_ = 0;
 };
+
+/// Longer words are cut off in messages.
+inline constexpr std::size_t kMaxWordInMessage = 200;
 
 /// The error for a word that the model does not have.
 Error unknown_word(const std::string& word);

@@ -21,6 +21,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/wire/request.hpp"
+#include "common/wire/request_line.hpp"
 #include "tests/support/daemon.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/small_model.hpp"
@@ -188,6 +190,12 @@ const std::map<std::string, Change> kChanges = {
      }},
 };
 
+/// A request as a daemon writes it.
+std::string as_written(const std::string& line) {
+    return wire::request_line(*wire::parse_request(line), wire::Unknown::error,
+                              wire::WordCase::exact);
+}
+
 class VerifyAudit : public testing::Test {
   protected:
     static void SetUpTestSuite() {
@@ -336,13 +344,20 @@ TEST_F(VerifyAudit, SaysWhatIsWrong) {
                   reply["request"] = "NEAR k=0 w5";
               })).find("the request is refused: k= takes a whole number"),
               std::string::npos);
-    EXPECT_EQ(message(with([](json& reply) { reply["request"] = "NEAR nobody"; })),
-              "\"nobody\" is not in the model");
-    EXPECT_EQ(message(with([](json& reply) { reply["request"] = "NEAR unknown=skip nobody"; })),
+    EXPECT_EQ(
+        message(with([](json& reply) { reply["request"] = as_written("NEAR certify=1 nobody"); })),
+        "\"nobody\" is not in the model");
+    EXPECT_EQ(message(with([](json& reply) {
+                  reply["request"] = as_written("NEAR certify=1 unknown=skip nobody");
+              })),
               "no word of the request is in the model");
-    EXPECT_EQ(message(with([](json& reply) { reply["request"] = "NEAR w5 - w5"; })),
+    EXPECT_EQ(message(with([](json& reply) {
+                  reply["request"] = as_written("NEAR certify=1 within=half w5 - w5");
+              })),
               "the query vector is zero");
-    EXPECT_EQ(message(with([](json& reply) { reply["request"] = "ANALOGY w1 w2 w3"; })),
+    EXPECT_EQ(message(with([](json& reply) {
+                  reply["request"] = as_written("ANALOGY certify=1 w1 w2 w3");
+              })),
               "its request is of another verb");
     EXPECT_EQ(message(with([](json& reply) { reply["rows"] = 3; })), "the model has 1200 rows");
     EXPECT_NE(message(with([](json& reply) {
@@ -377,6 +392,88 @@ TEST_F(VerifyAudit, SaysWhichListOrModelIsAnother) {
         << other.detail("answer on line 2");
     EXPECT_EQ(audit({replies.at(1)}).exit_code, 1);
     EXPECT_NE(audit({}).detail("answers").find("no file of answers"), std::string::npos);
+}
+
+/// Small lies about an answer of three words, one of which was left out and two replaced.
+const std::vector<std::function<void(json&)>> kLies = {
+    // Notes.
+    [](json& reply) {
+        reply["unlisted"] = 0;
+        reply.erase("skipped");
+    },
+    [](json& reply) { reply["unlisted"] = 99; },
+    [](json& reply) { reply["unlisted"] = "lots"; },
+    [](json& reply) { reply["skipped"].push_back("no word"); },
+    [](json& reply) {
+        reply["replaced"].push_back({{"word", reply["replaced"][0]["word"]}, {"by", "w9"}});
+    },
+    // Lists that it does not name.
+    [](json& reply) { reply["lists"] = json::object(); },
+    [](json& reply) {
+        reply["lists"].push_back({{"list", "half"}, {"checksum", "0"}});
+    },
+    // Figures.
+    [](json& reply) { reply["pass"] = "telepathy"; },
+    [](json& reply) { reply["pass"] = "neighbors"; },
+    [](json& reply) { reply["scanned"] = 1000000; },
+    [](json& reply) { reply["scanned"] = -1; },
+    [](json& reply) { reply["survivors"] = 1.5; },
+    [](json& reply) { reply["rescored"] = 0; },
+    // Members that nobody asked for.
+    [](json& reply) { reply["results"][0]["rank"] = 1; },
+    [](json& reply) { reply["results"][1]["remark"] = ""; },
+    // Other requests.
+    [](json& reply) { reply["request"] = "king"; },
+    [](json& reply) { reply["request"] = reply["request"].get<std::string>() + " "; },
+    [](json& reply) {
+        auto request = reply["request"].get<std::string>();
+        reply["request"] = request.replace(request.find("certify=1"), 9, "certify=0");
+    },
+    [](json& reply) { reply["request"] = std::string(70000, 'a'); },
+    // What another reader may take for a refusal, or for an answer.
+    [](json& reply) { reply["ok"] = false; },
+    [](json& reply) { reply["verb"] = "near"; },
+    [](json& reply) { reply["verb"] = "SIM"; },
+};
+
+TEST_F(VerifyAudit, TakesNothingForGranted) {
+    const auto replies =
+        ask({"NEAR certify=1 k=3 case=ignore unknown=skip W1 + \"no word\" + W2", "PING",
+             "NEAR certify=1 k=2 min=0.9 w5", "NEAR certify=1 k=2 within=half w5"});
+    const auto refuses = [&](const std::string& line) {
+        return audit({replies.at(0), line}).checks.contains("answer on line 2");
+    };
+    EXPECT_FALSE(refuses(replies.at(0)));
+    for (std::size_t i = 0; i < kLies.size(); ++i) {
+        json reply = json::parse(replies.at(0));
+        kLies[i](reply);
+        EXPECT_TRUE(refuses(reply.dump())) << "lie " << i;
+    }
+    EXPECT_TRUE(refuses(replies.at(0) + std::string(1, '\0') + replies.at(1)));
+    EXPECT_TRUE(refuses("\xEF\xBB\xBF" + replies.at(0)));
+    // No hits need the same care.
+    for (const char* request : {"NEAR certify=1 1e300 * w5", "NEAR certify=1 w5 + 1e39 * w6"}) {
+        json reply = json::parse(replies.at(2));
+        reply["request"] = as_written(request);
+        EXPECT_TRUE(refuses(reply.dump())) << request;
+    }
+    json reply = json::parse(replies.at(2));
+    ASSERT_TRUE(reply["results"].empty());
+    EXPECT_FALSE(refuses(reply.dump()));
+    reply["rejected_below"] = 0.91;
+    EXPECT_TRUE(refuses(reply.dump()));
+    // A list that is told twice.
+    reply = json::parse(replies.at(3));
+    EXPECT_FALSE(refuses(reply.dump()));
+    reply["lists"].insert(reply["lists"].begin(), {{"list", "half"}, {"checksum", "0"}});
+    EXPECT_TRUE(refuses(reply.dump()));
+    // Deep members end no program.
+    for (const char* name : {"skipped", "replaced", "lists", "remark"}) {
+        std::string deep = replies.at(0);
+        deep.insert(1, fmt::format("\"{}\":{}{},", name, std::string(100000, '['),
+                                   std::string(100000, ']')));
+        EXPECT_TRUE(refuses(deep)) << name;
+    }
 }
 
 TEST_F(VerifyAudit, NeedsARequestThatCanBeSentAgain) {

@@ -61,7 +61,7 @@ TEST(CaseIndex, FindsTheMostFrequentWordOfTheSameFolding) {
             words.push_back(std::move(word));
     }
     const auto model = model_of(dir / "model", words);
-    const CaseIndex index(model);
+    const CaseIndex index(*model);
     std::size_t found = 0;
     for (int i = 0; i < 20000; ++i) {
         const std::string word = random_word(random);
@@ -77,7 +77,7 @@ TEST(CaseIndex, FindsTheMostFrequentWordOfTheSameFolding) {
 TEST(CaseIndex, OfAModelWithoutOtherForms) {
     const tests::TempDir dir;
     const auto model = model_of(dir / "model", {"snake", "Paris", "NASA", "24"});
-    const CaseIndex index(model);
+    const CaseIndex index(*model);
     EXPECT_EQ(index.size_bytes(), 0U);
     EXPECT_EQ(index.find("pARIS"), model->find("Paris"));
     EXPECT_EQ(index.find("nAsA"), model->find("NASA"));

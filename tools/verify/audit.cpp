@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -27,6 +28,7 @@
 #include "common/quoting.hpp"
 #include "common/wire/json_string.hpp"
 #include "common/wire/request.hpp"
+#include "common/wire/request_line.hpp"
 #include "kernels/engine.hpp"
 #include "tools/source/ordered_pipeline.hpp"
 #include "tools/verify/oracle.hpp"
@@ -82,8 +84,10 @@ struct Question {
     wire::Request request;
     std::vector<Row> rows;  ///< of its words, without those that are left out
     Weights weights;        ///< of `rows`, for NEAR
-    std::set<std::string> skipped;
-    std::map<std::string, std::string> replaced;
+    // What the reply has to tell of its words (PROTOCOL.md, «Words that the model does not have»).
+    std::vector<std::string> skipped;
+    std::vector<std::pair<std::string, std::string>> replaced;
+    std::uint64_t unlisted = 0;
 };
 
 /// Looks up the words of a request. Error: mismatch, if the daemon would have refused it.
@@ -93,10 +97,17 @@ class QuestionReader {
         : model_(model), words_(words), line_(line) {}
 
     Result<Question> read() {
+        if (line_.size() > wire::kMaxLineBytes) return wrong("the request is too long");
         auto request = wire::parse_request(line_);
         if (!request) return wrong("the request is refused: " + request.error().message);
         question_.request = *std::move(request);
         const wire::Options& options = question_.request.options;
+        const Verb verb = question_.request.verb;
+        if (verb != Verb::near && verb != Verb::nearvec && verb != Verb::analogy)
+            return wrong("the request is of another verb");
+        if (!options.certify || line_ != wire::request_line(question_.request, wire::Unknown::error,
+                                                            wire::WordCase::exact))
+            return wrong("the request is not as a daemon writes it, with all options");
         ignores_case_ = options.word_case == wire::WordCase::ignore;
         skips_ = options.unknown == wire::Unknown::skip;
         for (const expr::Term& term : question_.request.terms) {
@@ -115,19 +126,37 @@ class QuestionReader {
         const auto row = words_.find(word, ignores_case_);
         if (!row) {
             if (!skips_) return wrong(printable(word) + " is not in the model");
-            question_.skipped.insert(word);
+            if (std::ranges::find(question_.skipped, word) == question_.skipped.end() &&
+                has_room_for(word.size()))
+                question_.skipped.push_back(word);
             return {};
         }
-        if (model_.key(*row) != word) question_.replaced.emplace(word, model_.key(*row));
+        const std::string_view key = model_.key(*row);
+        const auto is_noted = [&](const auto& pair) { return pair.first == word; };
+        if (key != word && std::ranges::none_of(question_.replaced, is_noted) &&
+            has_room_for(word.size() + key.size()))
+            question_.replaced.emplace_back(word, key);
         question_.rows.push_back(*row);
         question_.weights.emplace_back(coefficient, *row);
         return {};
+    }
+
+    /// Whether another word is named in the reply: 64 of 1,024 bytes in all.
+    bool has_room_for(std::size_t bytes) {
+        const std::size_t named = question_.skipped.size() + question_.replaced.size();
+        if (named == 64 || named_bytes_ + bytes > 1024) {
+            ++question_.unlisted;
+            return false;
+        }
+        named_bytes_ += bytes;
+        return true;
     }
 
     const Model& model_;
     Words& words_;
     const std::string& line_;
     Question question_;
+    std::size_t named_bytes_ = 0;
     bool ignores_case_ = false;
     bool skips_ = false;
 };
@@ -148,27 +177,29 @@ class Auditor {
 
     /// Whether a reply is one of those that are checked.
     static bool is_answer(const json& reply) {
+        if (reply.contains("request")) return true;
         if (!reply.at("ok").get<bool>()) return false;
         const auto verb = wire::find_verb(reply.at("verb").get<std::string>());
-        return verb == Verb::near || verb == Verb::nearvec || verb == Verb::analogy;
+        return !verb || verb == Verb::near || verb == Verb::nearvec || verb == Verb::analogy;
     }
 
     /// Error: mismatch, which says what is wrong.
     Status check(const json& reply) {
         if (!reply.contains("request"))
             return wrong("it carries no request, so nobody can check it; ask with certify=1");
+        if (!reply.at("ok").get<bool>()) return wrong("it is an answer and a refusal");
         if (Status same = check_model(reply); !same) return same;
         const auto line = bytes_of(reply["request"]);
         auto question = QuestionReader(model_, words_, line).read();
         if (!question) return question.error();
-        if (wire::verb_name(question->request.verb) != reply["verb"].get<std::string>())
+        if (wire::verb_name(question->request.verb) != reply.at("verb").get<std::string>())
             return wrong("its request is of another verb");
         if (Status same = check_lists(reply, question->request.options); !same) return same;
         if (Status same = check_notes(reply, *question); !same) return same;
         const auto hits = answer(*question);
         if (!hits) return hits.error();
         if (Status same = check_hits(reply, *question, *hits); !same) return same;
-        return check_certificate(reply, question->request.options, *hits);
+        return check_certificate(reply, *question, *hits);
     }
 
   private:
@@ -187,65 +218,89 @@ class Auditor {
 
     /// Compares the checksums of the lists that `options` name.
     Status check_lists(const json& reply, const wire::Options& options) const {
+        std::set<std::string> named(options.within.begin(), options.within.end());
+        named.insert(options.without.begin(), options.without.end());
         std::map<std::string, std::string> told;
-        for (const json& list : reply.at("lists"))
+        const json& lists = reply.at("lists");
+        for (const json& list : lists)
             told[bytes_of(list.at("list"))] = list.at("checksum").get<std::string>();
-        for (const auto* names : {&options.within, &options.without}) {
-            for (const std::string& name : *names) {
-                const auto checksum = told.find(name);
-                if (checksum == told.end())
-                    return wrong(fmt::format("no checksum of the list {}", printable(name)));
-                const auto list = lists_.find(name);
-                if (list == lists_.end()) {
-                    return wrong(
-                        fmt::format("the list {0} is missing: give it with --list {0}=FILE", name));
-                }
-                const std::string own = format::hex(list->second.checksum);
-                if (checksum->second != own) {
-                    return wrong(fmt::format("another list {}: of checksum {}, the file has {}",
-                                             name, printable(checksum->second), own));
-                }
+        for (const std::string& name : named) {
+            const auto checksum = told.find(name);
+            if (checksum == told.end())
+                return wrong(fmt::format("no checksum of the list {}", printable(name)));
+            const auto list = lists_.find(name);
+            if (list == lists_.end()) {
+                return wrong(
+                    fmt::format("the list {0} is missing: give it with --list {0}=FILE", name));
+            }
+            const std::string own = format::hex(list->second.checksum);
+            if (checksum->second != own) {
+                return wrong(fmt::format("another list {}: of checksum {}, the file has {}", name,
+                                         printable(checksum->second), own));
             }
         }
-        return {};
+        if (lists.is_array() && lists.size() == named.size()) return {};
+        return wrong("it names other lists than its request");
     }
 
     /// What the reply tells of words that were left out or replaced.
     static Status check_notes(const json& reply, const Question& question) {
-        std::set<std::string> skipped;
-        for (const json& word : reply.value("skipped", json::array()))
-            skipped.insert(bytes_of(word));
-        std::map<std::string, std::string> replaced;
-        for (const json& pair : reply.value("replaced", json::array()))
-            replaced.emplace(bytes_of(pair.at("word")), bytes_of(pair.at("by")));
-        const bool is_sound = std::ranges::includes(question.skipped, skipped) &&
-                              std::ranges::includes(question.replaced, replaced);
-        const bool is_complete = skipped.size() == question.skipped.size() &&
-                                 replaced.size() == question.replaced.size();
-        if (is_sound && (is_complete || reply.contains("unlisted"))) return {};
+        std::vector<std::string> skipped;
+        if (const auto told = reply.find("skipped"); told != reply.end()) {
+            for (const json& word : *told) skipped.push_back(bytes_of(word));
+        }
+        std::vector<std::pair<std::string, std::string>> replaced;
+        if (const auto told = reply.find("replaced"); told != reply.end()) {
+            for (const json& pair : *told)
+                replaced.emplace_back(bytes_of(pair.at("word")), bytes_of(pair.at("by")));
+        }
+        const std::uint64_t unlisted = reply.contains("unlisted") ? count(reply, "unlisted") : 0;
+        if (skipped == question.skipped && replaced == question.replaced &&
+            unlisted == question.unlisted)
+            return {};
         return wrong("other words of the request were left out or replaced");
     }
 
-    bool is_eligible(const Question& question, Row row, double score) const {
-        const wire::Options& options = question.request.options;
-        if (options.top && model_.ranks()[row] >= *options.top) return false;
-        if (options.min && !(score >= *options.min)) return false;
-        if (!model_.key(row).starts_with(options.prefix)) return false;
-        const auto has = [&](const std::string& name) {
-            return std::ranges::binary_search(lists_.at(name).rows, row);
-        };
-        if (!std::ranges::all_of(options.within, has)) return false;
-        if (std::ranges::any_of(options.without, has)) return false;
-        return !options.exclude_inputs ||
-               std::ranges::find(question.rows, row) == question.rows.end();
-    }
+    /// Which rows of the question's filters an answer may have.
+    class Filter {
+      public:
+        Filter(const Model& model, const ListFiles& lists, const Question& question)
+            : model_(model), options_(question.request.options), inputs_(question.rows) {
+            for (const std::string& name : distinct(options_.within))
+                within_.push_back(&lists.at(name).rows);
+            for (const std::string& name : distinct(options_.without))
+                without_.push_back(&lists.at(name).rows);
+            std::ranges::sort(inputs_);
+        }
+        bool takes(Row row, double score) const {
+            if (options_.top && model_.ranks()[row] >= *options_.top) return false;
+            if (options_.min && !(score >= *options_.min)) return false;
+            if (!model_.key(row).starts_with(options_.prefix)) return false;
+            const auto has = [&](const auto* rows) {
+                return std::ranges::binary_search(*rows, row);
+            };
+            if (!std::ranges::all_of(within_, has)) return false;
+            if (std::ranges::any_of(without_, has)) return false;
+            return !options_.exclude_inputs || !has(&inputs_);
+        }
+
+      private:
+        static std::set<std::string> distinct(const std::vector<std::string>& names) {
+            return {names.begin(), names.end()};
+        }
+
+        const Model& model_;
+        const wire::Options& options_;
+        std::vector<Row> inputs_;
+        std::vector<const std::vector<Row>*> within_;
+        std::vector<const std::vector<Row>*> without_;
+    };
 
     /// The hits. Error: mismatch, if there is no direction to search in.
     Result<std::vector<Hit>> answer(const Question& question) const {
         const wire::Request& request = question.request;
-        const auto eligible = [&](Row row, double score) {
-            return is_eligible(question, row, score);
-        };
+        const Filter filter(model_, lists_, question);
+        const auto eligible = [&](Row row, double score) { return filter.takes(row, score); };
         const auto is_zero = [](const std::vector<float>& vector) {
             return std::ranges::all_of(vector, [](float value) { return value == 0; });
         };
@@ -264,6 +319,8 @@ class Auditor {
             return wrong(fmt::format("{} numbers; the model's vectors have {}", vector.size(),
                                      model_.dim()));
         if (is_zero(vector)) return wrong("the query vector is zero");
+        if (!std::ranges::all_of(vector, [](float value) { return std::isfinite(value); }))
+            return wrong("the query vector is not finite");
         return oracle_top(oracle_scores(model_, norms_, vector), request.options.k, eligible);
     }
 
@@ -302,38 +359,77 @@ class Auditor {
             return wrong(fmt::format("is {} with {} for {} with {}", printable(word), score,
                                      printable(key), right));
         }
+        const auto& fields = question.request.options.fields;
         const auto is_told = [&](wire::Field field, std::string_view name, const json& value) {
-            const auto& fields = question.request.options.fields;
             return std::ranges::find(fields, field) == fields.end() || result.at(name) == value;
         };
         if (is_told(wire::Field::row, "row", hit.row) &&
             is_told(wire::Field::rank, "rank", model_.ranks()[hit.row]) &&
-            is_told(wire::Field::norm, "norm", model_.norms()[hit.row]))
+            is_told(wire::Field::norm, "norm", model_.norms()[hit.row]) &&
+            result.size() == 2 + fields.size())
             return {};
         return wrong(
             fmt::format("has another row, rank or norm than {}", row_name(model_, hit.row)));
     }
 
+    /// A member that is a count.
+    static std::uint64_t count(const json& reply, const char* key) {
+        const json& value = reply.at(key);
+        if (!value.is_number_unsigned()) throw json::type_error::create(302, key, &value);
+        return value.get<std::uint64_t>();
+    }
+
     /// The k-th score, and whether the figures beside it can be true.
-    static Status check_certificate(const json& reply, const wire::Options& options,
-                                    const std::vector<Hit>& hits) {
+    Status check_certificate(const json& reply, const Question& question,
+                             const std::vector<Hit>& hits) const {
         if (hits.empty() == reply.contains("kth"))
             return wrong("a k-th score without words, or none");
-        if (hits.empty()) return {};
-        const double kth = hits.back().score + 0.0;
-        if (!has_same_bits(reply["kth"].get<double>(), kth))
-            return wrong(fmt::format("the k-th score is {}, not {}", kth, reply["kth"].dump()));
-        if (reply.at("pass") == "neighbors") return {};
+        if (!hits.empty()) {
+            const double kth = hits.back().score + 0.0;
+            if (!has_same_bits(reply["kth"].get<double>(), kth))
+                return wrong(fmt::format("the k-th score is {}, not {}", kth, reply["kth"].dump()));
+        }
+        if (count(reply, "rescored") < hits.size())
+            return wrong("fewer rows were scored than are among the words");
+        const auto pass = reply.at("pass").get<std::string>();
+        if (pass == "neighbors") {
+            if (is_of_neighbors(question)) return {};
+            return wrong("stored neighbors do not answer such a request");
+        }
+        return check_bounds(reply, question.request.options, hits, pass);
+    }
+
+    /// Whether a neighbors file may have the answer.
+    static bool is_of_neighbors(const Question& question) {
+        const wire::Options& options = question.request.options;
+        return question.request.verb == Verb::near && question.request.terms.size() == 1 &&
+               question.request.terms[0].coefficient == 1 && options.norm == wire::Norm::raw &&
+               options.exclude_inputs && !options.top && !options.min && options.prefix.empty() &&
+               options.within.empty() && options.without.empty();
+    }
+
+    /// What bounds ruled out.
+    Status check_bounds(const json& reply, const wire::Options& options,
+                        const std::vector<Hit>& hits, const std::string& pass) const {
+        const auto is_pass = [&](kernels::Pass known) { return to_string(known) == pass; };
+        if (std::ranges::none_of(kernels::kPasses, is_pass))
+            return wrong("no pass is called " + printable(pass));
         const json& rejected_below = reply.at("rejected_below");
-        if (hits.size() == options.k && !rejected_below.is_null() &&
-            rejected_below.get<double>() > kth)
+        // Of fewer words than wanted, a smallest score keeps others out.
+        const double proven = hits.size() == options.k ? hits.back().score + 0.0
+                              : options.min            ? *options.min
+                                                       : -std::numeric_limits<double>::infinity();
+        if (!rejected_below.is_null() && rejected_below.get<double>() > proven)
             return wrong("rows that were not scored may be among the words");
-        const auto count = [&](const char* key) { return reply.at(key).get<std::uint64_t>(); };
+        const std::uint64_t scanned = count(reply, "scanned");
+        const std::uint64_t survivors = count(reply, "survivors");
+        const std::uint64_t rescored = count(reply, "rescored");
         const auto ruled_out = [](std::uint64_t of, std::uint64_t left) {
             return of > left ? of - left : 0;
         };
-        if (count("ruled_out_by_codes") != ruled_out(count("scanned"), count("survivors")) ||
-            count("ruled_out_by_vectors") != ruled_out(count("survivors"), count("rescored")))
+        if (std::max({scanned, survivors, rescored}) > model_.rows() ||
+            count(reply, "ruled_out_by_codes") != ruled_out(scanned, survivors) ||
+            count(reply, "ruled_out_by_vectors") != ruled_out(survivors, rescored))
             return wrong("the numbers of rows that were ruled out do not add up");
         return {};
     }
@@ -344,12 +440,18 @@ class Auditor {
     const std::vector<double> norms_;
 };
 
-/// Parses an object. Error: mismatch, also for a name that occurs twice in an object, of which
-/// readers take one or the other.
-Result<json> parse_object(const std::string& line) {
+/// Parses a reply. Error: mismatch, also for what readers may take for one thing or for another: a
+/// name that occurs twice in an object, or bytes that some of them skip.
+Result<json> parse_reply(const std::string& line) {
+    constexpr int kMaxDepth = 4;  // those of lists and of results have 3
+    const Error no_reply = wrong("it is no reply in JSON; ask after FORMAT json");
+    // The library skips a byte order mark, and ends at a NUL.
+    if (!line.starts_with('{') || line.find('\0') != std::string::npos) return no_reply;
     std::vector<std::set<std::string>> names;
     bool has_twice = false;
-    const auto note = [&](int, json::parse_event_t event, json& parsed) {
+    bool is_deep = false;
+    const auto note = [&](int depth, json::parse_event_t event, json& parsed) {
+        is_deep = is_deep || depth > kMaxDepth;
         if (event == json::parse_event_t::object_start) {
             names.emplace_back();
         } else if (event == json::parse_event_t::object_end) {
@@ -360,7 +462,7 @@ Result<json> parse_object(const std::string& line) {
         return true;
     };
     json parsed = json::parse(line, note, false);
-    if (!parsed.is_object()) return wrong("it is no reply in JSON; ask after FORMAT json");
+    if (!parsed.is_object() || is_deep) return no_reply;
     if (has_twice) return wrong("a name occurs twice in one of its objects");
     return parsed;
 }
@@ -375,7 +477,7 @@ struct Line {
 
 void check_line(Auditor& auditor, Line& line) try {
     line.is_answer = true;  // a line that cannot be read is not sound
-    const auto reply = parse_object(line.text);
+    const auto reply = parse_reply(line.text);
     if (!reply) {
         line.sound = reply.error();
         return;
