@@ -24,8 +24,8 @@ packages_of() {
         slurm) echo munge slurm-client slurmctld slurmd ;;
         try) echo socat ;;
         test)
-            echo libgtest-dev man-db mandoc netcat-openbsd parallel python3 python3-numpy \
-                python3-pytest socat strace zsh
+            echo libgtest-dev man-db mandoc netcat-openbsd parallel python3 python3-matplotlib \
+                python3-numpy python3-pytest socat strace zsh
             ;;
         boot) echo systemd ;;
         root) echo git mmdebstrap util-linux ;;
@@ -46,7 +46,7 @@ packages_of() {
         ci)
             # The test of the package of the Python client makes it.
             echo clang-format clang-tidy dpkg-dev git mypy pyflakes3 python3-flake8 \
-                python3-matplotlib python3-pandas python3-pip python3-setuptools python3-wheel \
+                python3-pandas python3-pip python3-setuptools python3-wheel \
                 shellcheck
             ;;
         *)

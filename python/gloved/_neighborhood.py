@@ -1,0 +1,139 @@
+"""What a picture of a neighbourhood shows: words, their vectors, and which belong together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+
+from . import requests
+from .client import Client
+
+Analogy = Tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A word of a picture."""
+
+    word: str
+    group: int
+    """The number of the asked word or of the analogy that it belongs to; -1 for none."""
+    is_asked: bool
+    rank: int
+
+
+@dataclass
+class Neighborhood:
+    """Words with their vectors, and what is drawn between them."""
+
+    places: List[Place] = field(default_factory=list)
+    vectors: Any = None
+    """float32, shape (places, dim)."""
+    links: List[Tuple[int, int, float]] = field(default_factory=list)
+    """From an asked word to a neighbour, with their cosine."""
+    arrows: List[Tuple[int, int]] = field(default_factory=list)
+    """Of analogies: a to b, and c to the answer."""
+    model: str = ""
+    generation: str = ""
+    skipped: List[str] = field(default_factory=list)
+    """Words that were left out, because the model does not have them."""
+    replaced: Dict[str, str] = field(default_factory=dict)
+    """Words for which others were taken, and those."""
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """How words are found (unknown= and case=); None is as the daemon does."""
+
+    unknown: Optional[str] = None
+    case: Optional[str] = None
+
+
+class _Gatherer:
+    def __init__(self, client: Client, lookup: Lookup) -> None:
+        self._client = client
+        self._lookup = lookup
+        self._index: Dict[str, int] = {}
+        self._words: List[str] = []
+        self._groups: List[int] = []
+        self._asked: List[bool] = []
+        self.found = Neighborhood()
+
+    def add(self, word: str, group: int, is_asked: bool) -> int:
+        """The number of the word, which is new or not. The first group stays."""
+        number = self._index.setdefault(word, len(self._words))
+        if number == len(self._words):
+            self._words.append(word)
+            self._groups.append(group)
+            self._asked.append(is_asked)
+        return number
+
+    def known(self, words: Sequence[str]) -> List[str]:
+        """The model's words for those that were typed, without those that are skipped."""
+        if not words:
+            return []
+        has = self._client.has(words, case=self._lookup.case)
+        names = [has.info.replaced.get(each.word, each.word) for each in has if each.known]
+        missing = [each.word for each in has if not each.known]
+        if missing and self._lookup.unknown != "skip":
+            # Raises, with words that are spelt alike.
+            self._client.vec([missing[0]], unknown="error", case=self._lookup.case)
+        self.found.skipped += missing
+        self.found.replaced.update(has.info.replaced)
+        return list(dict.fromkeys(names))
+
+    def add_neighbors(self, words: Sequence[str], k: int) -> None:
+        groups = [self.add(word, group, True) for group, word in enumerate(words)]
+        if k == 0:
+            return
+        answers = self._client.ask_all(
+            requests.near(word, k=k, unknown="error", case="exact") for word in words
+        )
+        for group, (asked, answer) in enumerate(zip(groups, answers)):
+            for neighbor in answer:
+                other = self.add(neighbor.word, group, False)
+                self.found.links.append((asked, other, neighbor.score))
+
+    def add_analogies(self, analogies: Iterable[Analogy], group: int) -> None:
+        for a, b, c in analogies:
+            answer = self._client.analogy(a, b, c, k=1, case=self._lookup.case)
+            self.found.replaced.update(answer.info.replaced)
+            words = [answer.info.replaced.get(word, word) for word in (a, b, c)]
+            words += [each.word for each in answer]
+            numbers = [self.add(word, group, True) for word in words]
+            self.found.arrows += list(zip(numbers[::2], numbers[1::2]))
+            group += 1
+
+    def finish(self) -> Neighborhood:
+        found = self.found
+        if not self._words:
+            raise ValueError("there is no word to draw")
+        has = self._client.has(self._words, fields=("rank",), case="exact")
+        found.model, found.generation = has.info.model, has.info.generation
+        found.places = [
+            Place(word, group, asked, each.rank or 0)
+            for word, group, asked, each in zip(self._words, self._groups, self._asked, has)
+        ]
+        found.vectors = self._client.vec(self._words, unknown="error", case="exact")
+        return found
+
+
+def gather(
+    client: Client,
+    words: Sequence[str],
+    *,
+    k: int = 10,
+    extra: Sequence[str] = (),
+    analogies: Iterable[Analogy] = (),
+    lookup: Lookup = Lookup(),
+) -> Neighborhood:
+    """The words, k neighbours of each, extra words, and the words of analogies with their answers.
+
+    UnknownWord: the model does not have a word. ValueError: there is no word.
+    """
+    gatherer = _Gatherer(client, lookup)
+    gatherer.add_neighbors(gatherer.known(words), k)
+    for word in gatherer.known(extra):
+        gatherer.add(word, -1, True)
+    gatherer.add_analogies(analogies, len(words))
+    return gatherer.finish()
