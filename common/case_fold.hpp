@@ -28,6 +28,18 @@ CodePoint first_code_point(std::string_view text);
 /// («ß», «İ»). Idempotent.
 std::uint32_t fold_case(std::uint32_t code_point);
 
+/// Removes the first code point of `text`, which must not be empty, and returns it folded.
+inline std::uint32_t take_folded(std::string_view& text) {
+    const auto byte = static_cast<unsigned char>(text.front());
+    if (byte < 0x80) {  // nearly all bytes; two calls for each would be most of the work
+        text.remove_prefix(1);
+        return byte >= 'A' && byte <= 'Z' ? byte + 0x20U : byte;
+    }
+    const CodePoint code_point = first_code_point(text);
+    text.remove_prefix(code_point.bytes);
+    return fold_case(code_point.value);
+}
+
 /// The upper case of a folded code point; the code point itself if its upper case does not fold
 /// back to it.
 std::uint32_t capital_of(std::uint32_t folded);

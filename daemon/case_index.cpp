@@ -33,13 +33,6 @@ bool has_usual_form(std::string_view word) {
     return capitals == 0 || capitals == letters || (capitals == 1 && begins_so);
 }
 
-/// Removes the first code point of `word` and returns it folded.
-std::uint32_t take_folded(std::string_view& word) {
-    const CodePoint code_point = first_code_point(word);
-    word.remove_prefix(code_point.bytes);
-    return fold_case(code_point.value);
-}
-
 /// Compares the case foldings of two words, without making them.
 bool folds_before(std::string_view a, std::string_view b) {
     while (!a.empty() && !b.empty()) {

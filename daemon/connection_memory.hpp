@@ -94,8 +94,8 @@ inline std::size_t told_bytes(const LookUpNotes* notes, const Audited* audited) 
 /// Bytes that one byte of a word becomes at most when the word is quoted: \xHH.
 inline constexpr std::size_t kMaxQuotedBytes = 4;
 
-/// Estimates Audited::held_bytes for a request of this line: a byte of a
-/// word may become an escape, and the space before a short one a sign and quotes.
+/// Estimates Audited::held_bytes for a request of this line: a byte of a word may become an escape,
+/// and the space before a short one a sign and quotes.
 inline std::size_t expected_audited_bytes(std::string_view line) {
     return 2 * std::min(kMaxQuotedBytes * line.size(), wire::kMaxLineBytes);
 }

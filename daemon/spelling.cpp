@@ -38,18 +38,6 @@ struct Signature {
 /// Longer words count as this long.
 constexpr std::uint8_t kMaxLength = std::numeric_limits<std::uint8_t>::max();
 
-/// Removes the first code point of `word` and returns it folded.
-std::uint32_t take_folded(std::string_view& word) {
-    const auto byte = static_cast<unsigned char>(word.front());
-    if (byte < 0x80) {  // nearly all bytes; two calls for each would be most of the work
-        word.remove_prefix(1);
-        return byte >= 'A' && byte <= 'Z' ? byte + 0x20U : byte;
-    }
-    const CodePoint code_point = first_code_point(word);
-    word.remove_prefix(code_point.bytes);
-    return fold_case(code_point.value);
-}
-
 Signature signature_of(std::string_view word) {
     Signature signature;
     std::uint32_t even = 0;

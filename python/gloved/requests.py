@@ -164,6 +164,13 @@ def _look_up_options(unknown: Optional[str], case: Optional[str]) -> List[Tuple[
     return [("unknown", unknown), ("case", case)]
 
 
+def _group_options(
+    norm: Optional[str], unknown: Optional[str], case: Optional[str], model: Optional[str]
+) -> List[Tuple[str, object]]:
+    """Of verbs that compare words and groups, and search for none."""
+    return [("norm", norm), *_look_up_options(unknown, case), ("model", _text_option(model))]
+
+
 def _info(reply: Reply) -> Info:
     certificate = None
     if "pass" in reply:
@@ -356,11 +363,7 @@ def sim(
     norm="unit" divides each vector by its length before adding. ZeroVector: a's vector is zero; if
     only b's is, the result is 0.
     """
-    options = [
-        ("norm", norm),
-        *_look_up_options(unknown, case),
-        ("model", _text_option(model)),
-    ]
+    options = _group_options(norm, unknown, case, model)
     return Request(line("SIM", options, [*_argument(a), *_argument(b)]), _number("score"))
 
 
@@ -377,11 +380,7 @@ def dist(
 
     norm="unit" divides each vector by its length first.
     """
-    options = [
-        ("norm", norm),
-        *_look_up_options(unknown, case),
-        ("model", _text_option(model)),
-    ]
+    options = _group_options(norm, unknown, case, model)
     return Request(line("DIST", options, [*_argument(a), *_argument(b)]), _number("distance"))
 
 
@@ -403,11 +402,7 @@ def odd(
     tokens = [token for each in words for token in _argument(each)]
     if not tokens:
         raise ValueError("the list of words is empty")
-    options = [
-        ("norm", norm),
-        *_look_up_options(unknown, case),
-        ("model", _text_option(model)),
-    ]
+    options = _group_options(norm, unknown, case, model)
     return Request(
         line("ODD", options, tokens),
         lambda reply: Odd(reply["results"][0]["word"], _float(reply["results"][0]["score"])),
