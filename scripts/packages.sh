@@ -27,6 +27,11 @@ packages_of() {
             echo libgtest-dev man-db mandoc netcat-openbsd parallel python3 python3-matplotlib \
                 python3-numpy python3-pytest socat strace zsh
             ;;
+        # Ubuntu has no package of chromium, only a snap.
+        browser)
+            echo python3-selenium
+            [[ $on == ubuntu* ]] || echo chromium chromium-driver
+            ;;
         boot) echo systemd ;;
         root) echo git mmdebstrap util-linux ;;
         service) echo haproxy mmdebstrap procps systemd systemd-container util-linux ;;

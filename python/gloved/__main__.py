@@ -1,233 +1,35 @@
-"""python3 -m gloved: pictures of neighbourhoods."""
+"""python3 -m gloved: pictures of neighbourhoods, and a page to walk through them."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
-import warnings
-from pathlib import Path
-from typing import Callable, List, Optional, Sequence, Tuple
+from typing import Optional, Sequence
 
-from . import _picture, _projection, _projector
-from ._neighborhood import Analogy, Lookup, Neighborhood, gather
-from ._vectors import numpy
+from . import _explore, _plot
+from ._command import Fault, say
 from ._version import __version__
-from .client import Client
 from .errors import GlovedError
-
-_FORMS = ("svg", "png", "html")
-
-_PLOT = """Draws words and their nearest words in two dimensions.
-
-Each WORD is drawn with its neighbours. Words of --words and of analogies are drawn alone. The same
-words of the same model give the same bytes. Needs numpy and matplotlib."""
-
-_PLOT_EXAMPLES = """examples:
-  python3 -m gloved plot king queen snake -o words.svg
-  python3 -m gloved plot --analogy man king woman --analogy france paris italy -o capitals.png
-  python3 -m gloved plot king -k 30 --method tsne --seed 7 -o king.html
-  python3 -m gloved plot king queen --tsv projector
-
-A file that plot did not make is not overwritten without --force."""
-
-
-class _Fault(Exception):
-    """What went wrong, for the user."""
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python3 -m gloved", description="Asks a gloved daemon, and draws what it answers."
+        prog="python3 -m gloved", description="Asks a gloved daemon, and shows what it answers."
     )
     parser.add_argument("--version", action="version", version=f"gloved {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    plot = commands.add_parser(
-        "plot",
-        help="draw words and their nearest words",
-        description=_PLOT,
-        epilog=_PLOT_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    plot.add_argument("words", nargs="*", metavar="WORD", help="a word, drawn with its neighbours")
-    plot.add_argument("-o", "--output", metavar="FILE", help="a file .svg, .png or .html")
-    plot.add_argument(
-        "--tsv", metavar="DIR", help="write vectors.tsv and metadata.tsv for a projector"
-    )
-    plot.add_argument("-k", type=_count, default=10, help="neighbours of each WORD (default: 10)")
-    plot.add_argument(
-        "--words", dest="file", metavar="FILE", help="further words, one a line; - is stdin"
-    )
-    plot.add_argument(
-        "--analogy",
-        nargs=3,
-        action="append",
-        default=[],
-        metavar=("A", "B", "C"),
-        help="arrows from A to B, and from C to the answer; repeat for several",
-    )
-    plot.add_argument(
-        "--method",
-        choices=("pca", "tsne"),
-        default="pca",
-        help="pca (the default), or t-SNE by sklearn",
-    )
-    plot.add_argument("--seed", type=int, default=1, help="of t-SNE (default: 1)")
-    plot.add_argument("--title", help="above the picture (default: the words)")
-    plot.add_argument("--case", choices=("exact", "ignore"), help="take words in another case")
-    plot.add_argument("--unknown", choices=("error", "skip"), help="leave unknown words out")
-    plot.add_argument("--model", help="a model of the daemon (default: its first)")
-    plot.add_argument("--socket", metavar="PATH", help="the daemon's socket, as gloved-client's")
-    plot.add_argument("--force", action="store_true", help="overwrite files of others too")
+    for command in (_plot, _explore):
+        command.add_to(commands)
     return parser
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if not 0 <= value <= 1000:
-        raise argparse.ArgumentTypeError(f"from 0 to 1000, not {value}")
-    return value
-
-
-def _words_of(file: Optional[str]) -> List[str]:
-    if file is None:
-        return []
-    data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    lines = data.decode("utf-8", "surrogateescape").split("\n")
-    return [line for line in (each.rstrip("\r") for each in lines) if line]
-
-
-def _is_own_picture(path: Path) -> bool:
-    with path.open("rb") as file:
-        return _picture.MARK in file.read(4096)
-
-
-def _is_own_table(path: Path) -> bool:
-    # vectors.tsv has no place for a mark: it belongs to the metadata beside it.
-    with path.with_name("metadata.tsv").open("rb") as file:
-        return file.readline() == _projector.HEADER.encode()
-
-
-def _check_files(options: argparse.Namespace) -> None:
-    """Refuses to overwrite files of somebody else, before anything is asked or written."""
-    checks: List[Tuple[Path, Callable[[Path], bool]]] = []
-    if options.output is not None:
-        checks.append((Path(options.output), _is_own_picture))
-    if options.tsv is not None:
-        checks += [(Path(options.tsv, name), _is_own_table) for name in _projector.NAMES]
-    for path, is_own in checks:
-        if options.force or not path.exists():
-            continue
-        try:
-            owned = is_own(path)
-        except FileNotFoundError:
-            owned = False
-        if not owned:
-            raise _Fault(f"{path} is not a file that plot made; remove it, or add --force")
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Writes a file whole or not at all."""
-    with tempfile.NamedTemporaryFile(
-        dir=path.parent, prefix=f".{path.name}.", delete=False
-    ) as file:
-        try:
-            file.write(data)
-            file.flush()
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _project(options: argparse.Namespace, found: Neighborhood) -> _projection.Projection:
-    if options.method == "pca":
-        return _projection.by_components(found.vectors)
-    try:
-        return _projection.by_tsne(found.vectors, options.seed)
-    except ImportError:
-        raise _Fault("--method tsne needs sklearn (package python3-sklearn)") from None
-
-
-def _title(options: argparse.Namespace, found: Neighborhood) -> str:
-    if options.title is not None:
-        return str(options.title)
-    if options.words:
-        shown = ", ".join(options.words[:6]) + (", …" if len(options.words) > 6 else "")
-        return f"Nearest words of {shown}"
-    words = [[found.places[number].word for number in arrow] for arrow in found.arrows[:6]]
-    pairs = [f"{a} : {b} = {c} : {d}" for (a, b), (c, d) in zip(words[::2], words[1::2])]
-    return "; ".join(pairs) or f"{len(found.places)} words"
-
-
-def _tell(found: Neighborhood) -> None:
-    """What gloved-client tells too."""
-    notes = []
-    if found.skipped:
-        notes.append("not in the model and left out: " + ", ".join(found.skipped))
-    if found.replaced:
-        pairs = (f"{typed} ({taken})" for typed, taken in found.replaced.items())
-        notes.append("taken in another case: " + ", ".join(pairs))
-    for note in notes:
-        _say(note)
-
-
-def _say(message: str) -> None:
-    print(f"python3 -m gloved: {_picture.visible(message)}", file=sys.stderr)
-
-
-def _plot(options: argparse.Namespace) -> None:
-    if options.output is None and options.tsv is None:
-        raise _Fault("nothing to write: name a file with -o, or a directory with --tsv")
-    form = Path(options.output or "").suffix.lstrip(".").lower()
-    if options.output is not None and form not in _FORMS:
-        raise _Fault(f"-o takes a name that ends with .svg, .png or .html, not {options.output!r}")
-    if numpy is None:
-        raise _Fault("plot needs numpy (package python3-numpy)")
-    analogies: List[Analogy] = [(a, b, c) for a, b, c in options.analogy]
-    extra = _words_of(options.file)
-    if not options.words and not extra and not analogies:
-        raise _Fault("no word to draw: name some, or use --words or --analogy")
-    _check_files(options)
-    with Client(options.socket, model=options.model) as client:
-        found = gather(
-            client,
-            options.words,
-            k=options.k,
-            extra=extra,
-            analogies=analogies,
-            lookup=Lookup(options.unknown, options.case),
-        )
-    _tell(found)
-    if options.output is not None:
-        try:
-            data = _picture.picture(found, _project(options, found), _title(options, found), form)
-        except ImportError:
-            raise _Fault("plot needs matplotlib (package python3-matplotlib)") from None
-        _write(Path(options.output), data)
-    if options.tsv is not None:
-        Path(options.tsv).mkdir(parents=True, exist_ok=True)
-        for name, data in zip(_projector.NAMES, _projector.tables(found)):
-            _write(Path(options.tsv, name), data)
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Runs the command line; returns the exit status. Wrong usage ends the process with 2."""
     options = _parser().parse_args(arguments)
     try:
-        # A font that lacks a letter draws a box; in SVG and HTML the reader's fonts have it.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from current font")
-        _plot(options)
-    except (_Fault, GlovedError, ValueError, OSError) as fault:
-        _say(str(fault))
+        options.run(options)
+    except (Fault, GlovedError, ValueError, OSError) as fault:
+        say(str(fault))
         return 1
     return 0
 

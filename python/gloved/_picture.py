@@ -7,6 +7,7 @@ import importlib
 import io
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from ._command import visible
 from ._neighborhood import Neighborhood
 from ._projection import Projection
 
@@ -34,16 +35,6 @@ _ANCHORS: Sequence[Tuple[float, float, str, str]] = (
 )
 
 Box = Tuple[float, float, float, float]
-
-
-def visible(word: str) -> str:
-    """The word with \\xHH for what cannot be drawn: control characters, and bytes outside UTF-8."""
-    return "".join(
-        each
-        if each.isprintable()
-        else "".join(f"\\x{byte:02x}" for byte in each.encode("utf-8", "surrogateescape"))
-        for each in word
-    )
 
 
 def _color(group: int) -> str:

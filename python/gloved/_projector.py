@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Tuple
 
+from ._command import visible
 from ._neighborhood import Neighborhood
-from ._picture import visible
 
 NAMES = ("vectors.tsv", "metadata.tsv")
 HEADER = "word\trank\tasked\n"

@@ -143,10 +143,15 @@ def serve(bin_dir: Path) -> Iterator[Callable[..., Daemon]]:
 
 
 @pytest.fixture(scope="session")
-def daemon(bin_dir: Path, model_dir: Path) -> Iterator[Daemon]:
+def serve_all(bin_dir: Path) -> Iterator[Callable[..., Daemon]]:
+    """As serve, for daemons that several tests share."""
+    yield from _serving(bin_dir)
+
+
+@pytest.fixture(scope="session")
+def daemon(serve_all: Callable[..., Daemon], model_dir: Path) -> Daemon:
     """A Daemon that serves the sample to all tests: a test that stops it starts it again."""
-    for start in _serving(bin_dir):
-        yield start("--model", str(model_dir), *LISTS)
+    return serve_all("--model", str(model_dir), *LISTS)
 
 
 @pytest.fixture

@@ -1,0 +1,47 @@
+"""What the commands of python3 -m gloved share: faults, messages, and options of the daemon."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+else:
+    Commands = Any
+
+
+class Fault(Exception):
+    """What went wrong, for the user."""
+
+
+def visible(text: str) -> str:
+    """The text with \\xHH for what cannot be shown: control characters, and bytes outside UTF-8."""
+    return "".join(
+        each
+        if each.isprintable()
+        else "".join(f"\\x{byte:02x}" for byte in each.encode("utf-8", "surrogateescape"))
+        for each in text
+    )
+
+
+def say(message: str) -> None:
+    """A line on standard error."""
+    print(f"python3 -m gloved: {visible(message)}", file=sys.stderr)
+
+
+def new_command(
+    commands: Commands, name: str, summary: str, description: str, examples: str
+) -> argparse.ArgumentParser:
+    """A parser with the options that choose a daemon and a model."""
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=description,
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--model", help="a model of the daemon (default: its first)")
+    parser.add_argument("--socket", metavar="PATH", help="the daemon's socket, as gloved-client's")
+    return parser

@@ -1,0 +1,314 @@
+"""What the page of explore may ask, and the answers as it shows them.
+
+Each question is a function of the form's fields. Its result is an object for JSON: results, points
+of a map, lines and arrows between them, and facts. Words come as text to show and as text to type.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from . import _projection, requests
+from ._command import visible
+from ._vectors import numpy
+from ._wire import parse_reply, quote
+from .client import Client
+from .errors import GlovedError, TooLong, UnknownWord
+from .requests import Expression
+from .results import Answer, Info, Neighbor
+
+MAX_K = 200
+_MAX_TERMS = 100
+_COMPLETIONS = 8
+
+Fields = Mapping[str, str]
+Object = Dict[str, Any]
+
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_TOKEN = re.compile(rf"{_QUOTED}(?=[ \t]|$)|[^ \t]+")
+# The terms of an expression as an audit repeats it: every word in quotes, no parentheses.
+_TERM = re.compile(rf"(?:^| )(?:([+-]) )?(?:([0-9.e+-]+) \* )?({_QUOTED})")
+_ESCAPE = re.compile(r'\\(?:x([0-9a-fA-F]{2})|(["\\]))')
+
+
+def typed(word: str) -> str:
+    """The word as it is typed in an expression: in quotes only if it needs them."""
+    if word.isprintable() and " " not in word and word[0] != '"' and word not in "+-*()":
+        return word
+    escaped = (f"\\x{ord(each) - 0xDC00:02x}" if "\udc80" <= each <= "\udcff" else each
+               for each in quote(word))
+    return "".join(escaped)
+
+
+def _unquoted(token: str) -> str:
+    if not token.startswith('"'):
+        return token
+    if len(token) < 2 or not re.fullmatch(_QUOTED, token):
+        raise ValueError(f"{token}: a quote has no end")
+    data = re.sub(
+        _ESCAPE,
+        lambda found: found[2] or chr(0xDC00 + int(found[1], 16))
+        if found[2] or int(found[1], 16) >= 0x80
+        else chr(int(found[1], 16)),
+        token[1:-1],
+    )
+    # Escaped bytes may be UTF-8.
+    return data.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+
+
+def _words(text: str) -> List[str]:
+    return [_unquoted(token) for token in _TOKEN.findall(text)]
+
+
+def _word(fields: Fields, name: str) -> str:
+    words = _words(fields.get(name, ""))
+    if len(words) != 1:
+        raise ValueError(f"one word is wanted for {name}, not {len(words)}")
+    return words[0]
+
+
+def _expression(fields: Fields, name: str) -> Expression:
+    text = fields.get(name, "").strip()
+    if not text:
+        raise ValueError(f"there is nothing in {name}")
+    return Expression(text)
+
+
+def _number(fields: Fields, name: str, least: int, most: int) -> Optional[int]:
+    text = fields.get(name, "")
+    if not text:
+        return None
+    if not re.fullmatch("[0-9]{1,10}", text) or not least <= int(text) <= most:
+        raise ValueError(f"{name} is a number from {least} to {most}, not {text}")
+    return int(text)
+
+
+def _shown(word: str) -> Object:
+    return {"word": visible(word), "typed": typed(word)}
+
+
+@dataclass
+class _Map:
+    """Words whose vectors are drawn; the sum of the first ones may be drawn too."""
+
+    words: List[str] = field(default_factory=list)
+    weights: List[float] = field(default_factory=list)
+    """Of the first words in the query, if there is one."""
+    asked: int = 0
+    """How many of the first words were asked for."""
+    arrows: List[Tuple[int, int]] = field(default_factory=list)
+
+    def add(self, words: Sequence[str]) -> None:
+        self.words = list(dict.fromkeys([*self.words, *words]))
+
+
+def _points(client: Client, model: Optional[str], drawn: _Map) -> Object:
+    """The places of the words, and of their sum, on a plane."""
+    empty: Object = {"points": [], "arrows": [], "caption": ""}
+    if not drawn.words:
+        return empty
+    try:
+        vectors = client.vec(drawn.words, model=model, unknown="error", case="exact")
+    except TooLong:
+        return empty
+    points: List[Object] = [
+        {**_shown(word), "asked": number < drawn.asked}
+        for number, word in enumerate(drawn.words)
+    ]
+    if len(drawn.weights) > 1:
+        rows = numpy.asarray(vectors, dtype="f8")
+        query = numpy.asarray(drawn.weights) @ rows[: len(drawn.weights)]
+        vectors = numpy.vstack([rows, query])
+        points.append({"word": "", "typed": "", "asked": True})
+    projection = _projection.by_components(vectors)
+    for point, (x, y) in zip(points, projection.points):
+        point["x"], point["y"] = round(float(x), 6), round(float(y), 6)
+    return {"points": points, "arrows": drawn.arrows, "caption": projection.caption}
+
+
+def _terms(info: Info) -> Tuple[List[str], List[float]]:
+    """The words of an expression, each once, and their weights in its sum."""
+    request = parse_reply(info.audit).get("request", "") if info.audit else ""
+    weights: Dict[str, float] = {}
+    for sign, number, word in _TERM.findall(request):
+        name = _unquoted(word)
+        name = info.replaced.get(name, name)
+        weight = float(number or 1) * (-1 if sign == "-" else 1)
+        weights[name] = weights.get(name, 0.0) + weight
+    return list(weights), list(weights.values())
+
+
+def _results(answer: Answer[Neighbor]) -> List[Object]:
+    return [
+        {**_shown(each.word), "score": each.score, "rank": each.rank} for each in answer
+    ]
+
+
+def _about(info: Info) -> Object:
+    return {
+        "model": visible(info.model),
+        "rows": info.rows,
+        "generation": info.generation,
+        "us": info.us,
+        "replaced": [[visible(a), visible(b)] for a, b in info.replaced.items()],
+    }
+
+
+class Answers:
+    """Asks a daemon. Threads may share it.
+
+    default_model  the model that is asked unless the form names one
+    """
+
+    def __init__(self, client: Client, default_model: Optional[str] = None) -> None:
+        self._client = client
+        self._default_model = default_model
+        self.questions: Dict[str, Callable[[Fields], Object]] = {
+            "models": self._models,
+            "near": self._near,
+            "analogy": self._analogy,
+            "odd": self._odd,
+            "sim": self._sim,
+        }
+        """All that the page may ask, by name."""
+
+    def _model(self, fields: Fields) -> Optional[str]:
+        return fields.get("model") or self._default_model
+
+    def _search_options(self, fields: Fields) -> Dict[str, Any]:
+        return {
+            "k": _number(fields, "k", 1, MAX_K),
+            "top": _number(fields, "top", 1, 2**31),
+            "model": self._model(fields),
+            "fields": ("rank",),
+            "case": "ignore",
+        }
+
+    def _models(self, fields: Fields) -> Object:
+        models = self._client.models()
+        return {
+            "default": self._default_model or models[0].model,
+            "models": [
+                {"model": each.model, "rows": each.rows, "dim": each.dim} for each in models
+            ],
+        }
+
+    def _near(self, fields: Fields) -> Object:
+        answer = self._client.near(
+            _expression(fields, "q"), **self._search_options(fields), unknown="error", certify=True
+        )
+        words, weights = _terms(answer.info)
+        drawn = _Map()
+        if len(words) <= _MAX_TERMS:
+            drawn = _Map(words, weights, len(words))
+        drawn.add([each.word for each in answer])
+        return self._searched(fields, answer, drawn)
+
+    def _analogy(self, fields: Fields) -> Object:
+        asked = [_word(fields, name) for name in "abc"]
+        answer = self._client.analogy(*asked, **self._search_options(fields))
+        words = [answer.info.replaced.get(word, word) for word in asked]
+        drawn = _Map()
+        drawn.add(words)
+        drawn.asked = len(drawn.words)
+        drawn.add([each.word for each in answer])
+        ends = [*words, *(each.word for each in answer[:1])]
+        numbers = [drawn.words.index(word) for word in ends]
+        drawn.arrows = list(zip(numbers[::2], numbers[1::2]))
+        return self._searched(fields, answer, drawn)
+
+    def _searched(self, fields: Fields, answer: Answer[Neighbor], drawn: _Map) -> Object:
+        return {
+            "results": _results(answer),
+            **_about(answer.info),
+            **_points(self._client, self._model(fields), drawn),
+        }
+
+    def _has(self, fields: Fields, words: Sequence[str]) -> Tuple[List[str], List[int], Info]:
+        """The model's words for those that were typed, and their ranks."""
+        options: Dict[str, Any] = {"model": self._model(fields), "case": "ignore"}
+        has = self._client.has(words, fields=("rank",), **options)
+        for each in has:
+            if not each.known:
+                # Raises, with words that are spelt alike.
+                self._client.vec([each.word], unknown="error", **options)
+        names = [has.info.replaced.get(each.word, each.word) for each in has]
+        return names, [each.rank or 0 for each in has], has.info
+
+    def _odd(self, fields: Fields) -> Object:
+        words = _words(fields.get("words", ""))
+        if len(words) > MAX_K:
+            raise ValueError(f"at most {MAX_K} words are compared, not {len(words)}")
+        if len(words) < 3:
+            raise ValueError("name three words or more")
+        names, ranks, info = self._has(fields, words)
+        options: Dict[str, Any] = {"model": self._model(fields), "case": "exact"}
+        odd = self._client.odd(names, **options)
+        # The score of ODD is the cosine to the sum of all, each divided by its length.
+        scores = self._client.ask_all(
+            requests.sim(name, names, norm="unit", **options) for name in names
+        )
+        results = [
+            {**_shown(name), "score": score, "rank": rank}
+            for name, rank, score in zip(names, ranks, scores)
+        ]
+        drawn = _Map(asked=len(names))
+        drawn.add(names)
+        return {
+            "results": sorted(results, key=lambda each: float(each["score"])),
+            "facts": [[visible(odd.word), "does not match the others"]],
+            **_about(info),
+            **_points(self._client, self._model(fields), drawn),
+        }
+
+    def _sim(self, fields: Fields) -> Object:
+        asked = (_word(fields, "a"), _word(fields, "b"))
+        (a, b), _, info = self._has(fields, asked)
+        options: Dict[str, Any] = {"model": self._model(fields), "case": "exact"}
+        top = _number(fields, "top", 1, 2**31)
+        cosine, distance = self._client.sim(a, b, **options), self._client.dist(a, b, **options)
+        facts: List[List[str]] = [
+            [f"{cosine:.6f}", "cosine"],
+            [f"{distance:.6f}", "squared distance"],
+        ]
+        if a != b:
+            for begin, end in ((a, b), (b, a)):
+                place = self._client.rank(begin, end, top=top, **options)
+                facts.append(
+                    [f"{place:,}", f"place of {visible(end)} among neighbours of {visible(begin)}"]
+                )
+        search = self._search_options(fields)
+        answer = self._client.near([a, b], norm="unit", **search)
+        drawn = _Map()
+        drawn.add([a, b])
+        drawn.asked = len(drawn.words)
+        drawn.add([each.word for each in answer])
+        return {
+            **self._searched(fields, answer, drawn),
+            "facts": facts,
+            "replaced": _about(info)["replaced"],
+        }
+
+    def _alike(self, model: Optional[str], error: UnknownWord) -> List[Object]:
+        """Words that begin with an unknown one, then those that are spelt alike."""
+        words: List[str] = []
+        for begin in dict.fromkeys((error.word, error.word.lower())):
+            found = self._client.prefix(begin, k=_COMPLETIONS, model=model)
+            words += [each.word for each in found]
+        return [_shown(word) for word in dict.fromkeys([*words, *error.suggestions])]
+
+    def ask(self, question: str, fields: Fields) -> Object:
+        """The answer, or an object with "error". KeyError: the page may not ask that."""
+        answer = self.questions[question]
+        try:
+            return answer(fields)
+        except UnknownWord as error:
+            return {
+                "error": visible(error.message),
+                "unknown": typed(error.word),
+                "instead": self._alike(self._model(fields), error),
+            }
+        except (GlovedError, ValueError) as error:
+            return {"error": visible(str(error))}

@@ -1,0 +1,408 @@
+"""python3 -m gloved explore: what its server answers, and whom it refuses.
+
+browser/test_page.py has the tests of the page itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+import gloved
+from conftest import REPOSITORY, Daemon
+from gloved import _explore_answers
+
+numpy = pytest.importorskip("numpy", reason="explore needs numpy (package python3-numpy)")
+
+
+class Explorer:
+    """A process of explore, and its address."""
+
+    def __init__(self, daemon: Daemon, *options: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "gloved", "explore", "--socket", daemon.socket, *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY / "python")},
+        )
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().strip()
+        if not self.url:
+            pytest.fail(f"explore does not serve: {self.process.communicate()[1]}")
+        self.told = self.process.stdout.readline()
+        address = urlsplit(self.url)
+        self.port = int(address.port or 0)
+        self.path = address.path
+
+    def get(
+        self, path: str, method: str = "GET", **headers: str
+    ) -> Tuple[int, Dict[str, str], bytes]:
+        """Status, headers by name in lower case, and body; the path is as it is."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, headers=headers)
+            reply = connection.getresponse()
+            found = {name.lower(): value for name, value in reply.getheaders()}
+            return reply.status, found, reply.read()
+        finally:
+            connection.close()
+
+    def ask(self, question: str, **fields: object) -> Any:
+        status, headers, body = self.get(f"{self.path}{question}?{urlencode(fields)}")
+        assert (status, headers["content-type"]) == (200, "application/json")
+        return json.loads(body)
+
+    def send(self, data: bytes) -> bytes:
+        """What comes back for bytes, which need not be HTTP, until the connection ends."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as peer:
+            came = b""
+            try:
+                peer.sendall(data)
+                peer.shutdown(socket.SHUT_WR)
+                while True:
+                    more = peer.recv(65536)
+                    if not more:
+                        return came
+                    came += more
+            except ConnectionError:
+                return came
+
+    def stop(self, signal_number: int = signal.SIGTERM) -> Tuple[str, str]:
+        self.process.send_signal(signal_number)
+        try:
+            return self.process.communicate(timeout=30)
+        finally:
+            self.process.kill()
+
+
+@pytest.fixture(scope="module")
+def explorer(daemon: Daemon) -> Iterator[Explorer]:
+    running = Explorer(daemon)
+    yield running
+    # It writes no log: that would have the token.
+    assert running.stop() == ("", "")
+    assert running.process.returncode == 0
+
+
+def words_of(answer: Any) -> List[str]:
+    return [each["word"] for each in answer["results"]]
+
+
+def test_neighbors_are_those_of_the_daemon(explorer: Explorer, client: gloved.Client) -> None:
+    answer = explorer.ask("near", q="King - man + woman", k=7)
+    expected = client.near(gloved.Expression("king - man + woman"), k=7, fields=("rank",))
+    shown = [(each["word"], each["score"], each["rank"]) for each in answer["results"]]
+    assert shown == [(each.word, each.score, each.rank) for each in expected]
+    assert answer["replaced"] == [["King", "king"]]
+    assert answer["generation"] == expected.info.generation
+    points = [(each["word"], each["asked"]) for each in answer["points"]]
+    asked = [("king", True), ("man", True), ("woman", True)]
+    assert points == asked + [(each.word, False) for each in expected] + [("", True)]
+    assert "variance" in answer["caption"]
+
+
+def test_the_map_has_the_query_where_its_vector_is(
+    explorer: Explorer, client: gloved.Client
+) -> None:
+    # Words by weight: -( 2 * man - man ) is -man.
+    answer = explorer.ask("near", q="king - ( 2 * man - man ) + .5 * woman", k=5)
+    words = [each["word"] for each in answer["points"][:-1]]
+    rows = client.vec(words).astype("f8")
+    query = rows[words.index("king")] - rows[words.index("man")] + rows[words.index("woman")] / 2
+    rows = numpy.vstack([rows, query])
+    rows /= numpy.linalg.norm(rows, axis=1, keepdims=True)
+    rows -= rows.mean(axis=0)
+    _, _, axes = numpy.linalg.svd(rows)
+    for key, axis in zip("xy", axes):
+        found = numpy.array([point[key] for point in answer["points"]])
+        expected = rows @ (axis * numpy.sign(axis[numpy.argmax(numpy.abs(axis))]))
+        assert numpy.allclose(found, expected, atol=1e-5)
+
+
+def test_analogies_have_arrows(explorer: Explorer, client: gloved.Client) -> None:
+    answer = explorer.ask("analogy", a="man", b="king", c="woman", k=3, top=9000)
+    assert words_of(answer) == [
+        each.word for each in client.analogy("man", "king", "woman", k=3, top=9000)
+    ]
+    names = [each["word"] for each in answer["points"]]
+    assert [(names[a], names[b]) for a, b in answer["arrows"]] == [
+        ("man", "king"), ("woman", words_of(answer)[0])
+    ]
+    # A word that is asked twice is one point.
+    assert len(explorer.ask("analogy", a="man", b="king", c="man", k=2)["points"]) == 4
+
+
+def test_the_odd_one_comes_first(explorer: Explorer, client: gloved.Client) -> None:
+    words = ["breakfast", "lunch", "piano", "dinner"]
+    answer = explorer.ask("odd", words=" ".join(words))
+    odd = client.odd(words)
+    assert answer["facts"] == [["piano", "does not match the others"]]
+    assert sorted(words_of(answer)) == sorted(words)
+    assert answer["results"][0]["score"] == pytest.approx(odd.score, abs=1e-7)
+    scores = [each["score"] for each in answer["results"]]
+    assert scores == sorted(scores)
+    assert "three words" in explorer.ask("odd", words="king queen")["error"]
+    assert "at most 200" in explorer.ask("odd", words="king " * 201)["error"]
+
+
+def test_similarity_of_two_words(explorer: Explorer, client: gloved.Client) -> None:
+    answer = explorer.ask("sim", a="Coffee", b="tea", k=4)
+    assert answer["facts"] == [
+        [f"{client.sim('coffee', 'tea'):.6f}", "cosine"],
+        [f"{client.dist('coffee', 'tea'):.6f}", "squared distance"],
+        [str(client.rank("coffee", "tea")), "place of tea among neighbours of coffee"],
+        [str(client.rank("tea", "coffee")), "place of coffee among neighbours of tea"],
+    ]
+    assert answer["replaced"] == [["Coffee", "coffee"]]
+    assert words_of(answer) == [
+        each.word for each in client.near(["coffee", "tea"], norm="unit", k=4)
+    ]
+    assert len(explorer.ask("sim", a="tea", b="tea")["facts"]) == 2
+
+
+def test_unknown_words_come_with_others(explorer: Explorer) -> None:
+    answer = explorer.ask("near", q="king - kin")
+    assert answer["unknown"] == "kin" and answer["error"].startswith('"kin" is not in the model')
+    instead = [each["word"] for each in answer["instead"]]
+    assert instead[:2] == ["king", "kind"] and len(instead) == len(set(instead))
+    for question, fields in {
+        "analogy": {"a": "man", "b": "kin", "c": "woman"},
+        "odd": {"words": "king kin queen"},
+        "sim": {"a": "king", "b": "kin"},
+    }.items():
+        assert explorer.ask(question, **fields)["unknown"] == "kin"
+
+
+@pytest.mark.parametrize(
+    ["question", "fields", "message"],
+    [
+        ("near", {}, "there is nothing in q"),
+        ("near", {"q": "king -"}, "word"),
+        ("near", {"q": "king ) k=3"}, "a ')' without its '('"),
+        ("near", {"q": "king\nRELOAD"}, "one line"),
+        ("near", {"q": "king\0"}, "one line"),
+        ("near", {"q": "king - king"}, "zero"),
+        ("near", {"q": "king", "k": "201"}, "k is a number from 1 to 200"),
+        ("near", {"q": "king", "k": "0"}, "k is a number"),
+        ("near", {"q": "king", "top": "-1"}, "top is a number"),
+        ("near", {"q": "king", "model": "none"}, 'no model "none" here'),
+        ("analogy", {"a": "man", "b": "king"}, "one word is wanted for c, not 0"),
+        ("sim", {"a": "king", "b": "a b"}, "one word is wanted for b, not 2"),
+        ("sim", {"a": "king", "b": '"tea'}, "a quote has no end"),
+    ],
+)
+def test_wrong_questions_are_errors(
+    explorer: Explorer, question: str, fields: Dict[str, str], message: str
+) -> None:
+    answer = explorer.ask(question, **fields)
+    assert message in answer["error"] and "results" not in answer
+
+
+def test_the_page_is_self_contained(explorer: Explorer) -> None:
+    status, headers, page = explorer.get(explorer.path)
+    assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
+    policy = headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; ") and "unsafe" not in policy
+    for tag in ("script", "style"):
+        (content,) = re.findall(f"<{tag}>(.*?)</{tag}>".encode(), page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}';" in policy
+    # Nothing is loaded from elsewhere, and no handler stands in an attribute.
+    assert re.findall(rb"https?://[^\s\"]*", page) == [b"http://www.w3.org/2000/svg"]
+    assert not re.search(rb"<[^>]+\s(?:src|on[a-z]+|style)=", page)
+    assert b"innerHTML" not in page
+    for name in ("referrer-policy", "x-content-type-options", "cross-origin-resource-policy"):
+        assert name in headers
+    assert headers["cache-control"] == "no-store"
+
+
+def test_strangers_are_refused(explorer: Explorer) -> None:
+    path = explorer.path
+    for host in ("evil.example", "127.0.0.1.evil.example", f"evil.example:{explorer.port}", "",
+                 "127.0.0.1@evil.example", "127.0.0.1:1:2"):
+        for each in (path, f"{path}near?q=king"):
+            status, _, body = explorer.get(each, Host=host)
+            assert status == 403 and b"host" in body, host
+    two = f"GET {path}near?q=king HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n"
+    assert b" 403 " in explorer.send(two.encode()).split(b"\r\n")[0]
+    assert b" 403 " in explorer.send(f"GET {path} HTTP/1.1\r\n\r\n".encode())
+    for each in ("/", "/near?q=king", "/favicon.ico", path[:-1], path[:-2] + "/near?q=king",
+                 path.upper(), "/x" + path, f"http://127.0.0.1{path}"):
+        status, headers, body = explorer.get(each)
+        assert status == 403 and b"token" in body, each
+        assert "content-security-policy" in headers
+        assert path.strip("/").encode() not in body
+    # A tunnel may end at another port.
+    assert explorer.get(f"{path}models", Host="localhost:9")[0] == 200
+
+
+def test_nobody_gets_through_to_reload(explorer: Explorer, daemon: Daemon) -> None:
+    with gloved.Client(daemon.socket) as client:
+        before = client.stats()
+        for question in ("reload", "RELOAD", "stats", "vec", "near/../reload", "__init__"):
+            assert explorer.get(f"{explorer.path}{question}")[0] == 404, question
+        for text in ("RELOAD", "king\nRELOAD", "king\r\nRELOAD", ") RELOAD", '"king" RELOAD'):
+            for field in ("q", "model", "top", "k"):
+                explorer.ask("near", **{"q": "king", field: text})
+            explorer.ask("sim", a=text, b=text)
+            explorer.ask("odd", words=f"{text} king queen", model=text)
+            explorer.ask("analogy", a=text, b="king", c="queen")
+        after = client.stats()
+    names = [name for name in before if "reload" in name]
+    assert names and [before[name] for name in names] == [after[name] for name in names]
+
+
+def test_large_and_broken_requests_are_refused(explorer: Explorer) -> None:
+    ten_megabytes = b"x" * 10_000_000
+    begin = f"GET {explorer.path}near?q=".encode()
+    end = f" HTTP/1.1\r\nHost: localhost:{explorer.port}\r\n\r\n".encode()
+    came = explorer.send(begin + ten_megabytes + end)
+    assert b"200 OK" not in came and (not came or b" 414 " in came.split(b"\r\n")[0])
+    length = f"Content-Length: {len(ten_megabytes)}\r\n\r\n".encode()
+    head = f"{{}} {explorer.path}near?q=king HTTP/1.1\r\nHost: localhost\r\n"
+    for method, status in (("POST", b" 501 "), ("GET", b" 400 "), ("PUT", b" 501 ")):
+        came = explorer.send(head.format(method).encode() + length + ten_megabytes)
+        assert not came or status in came.split(b"\r\n")[0]
+        # The body is no second request.
+        assert came.count(b"HTTP/1.1 ") <= 1
+    assert b" 431 " in explorer.send(
+        head.format("GET").encode() + b"A: b\r\n" * 1000 + b"\r\n"
+    )
+    for data in (b"", b"\0\0\0\0\r\n\r\n", b"\x16\x03\x01\x02", b"GET\r\n\r\n"):
+        assert b"200 OK" not in explorer.send(data)
+    fields = urlencode([("q", "king")] * 17)
+    assert explorer.get(f"{explorer.path}near?{fields}")[0] == 400
+    assert explorer.get(f"{explorer.path}near?q=%ff")[0] == 400
+    assert words_of(explorer.ask("near", q="king", k=1)) == ["prince"]
+
+
+def test_many_connections_do_not_hold_it_up(explorer: Explorer) -> None:
+    idle = [socket.create_connection(("127.0.0.1", explorer.port)) for _ in range(80)]
+    try:
+        # Those above the limit end at once.
+        for peer in idle[70:]:
+            peer.settimeout(30)
+            assert peer.recv(1) == b""
+    finally:
+        for peer in idle:
+            peer.close()
+    for _ in range(100):
+        try:
+            assert explorer.ask("near", q="king", k=1)["results"]
+            break
+        except (ConnectionError, http.client.HTTPException):
+            pass
+    else:
+        pytest.fail("explore does not answer after others have left")
+
+
+ODD_TEXT = b"""\
+the 1 0 0 1
+<script>alert(1)</script> 0.9 0.1 0 1
+caf\xe9 0.1 1 0 0
+\x01\x1b[31m 0 1 0.2 0
+two\xc2\xa0words 0 0 1 0
+- 0.5 0.5 0.5 0
+"quoted\\ 0.5 0.4 0.5 0
+k=3 0.2 0.4 0.5 0
+3 0.2 0.1 0.5 0
+"""
+
+
+def test_each_word_can_be_typed_as_it_is_shown(
+    serve: Callable[..., Daemon], convert: Callable[[Path, Path], Path], tmp_path: Path
+) -> None:
+    (tmp_path / "odd.txt").write_bytes(ODD_TEXT)
+    daemon = serve("--model", str(convert(tmp_path / "odd.txt", tmp_path / "odd")))
+    explorer = Explorer(daemon)
+    try:
+        results = explorer.ask("near", q="the", k=20)["results"]
+        assert {each["typed"] for each in results} == {
+            "<script>alert(1)</script>",
+            '"caf\\xe9"',
+            '"\\x01\\x1b[31m"',
+            '"two\u00a0words"',
+            '"-"',
+            '"\\"quoted\\\\"',
+            "k=3",
+            "3",
+        }
+        assert "\\x01\\x1b[31m" in {each["word"] for each in results}
+        for each in results:
+            typed = each["typed"]
+            assert explorer.ask("near", q=typed, k=20)["points"][0]["typed"] == typed
+            assert explorer.ask("sim", a=typed, b="the")["points"][0]["typed"] == typed
+            odd = explorer.ask("odd", words=f"the {typed} the")
+            assert typed in [point["typed"] for point in odd["points"]]
+    finally:
+        explorer.stop()
+
+
+def test_typed_words_are_the_words() -> None:
+    for word in ("king", "a b", '"', "\\", "caf\udce9", "\udce9\\x41", "x\x7f", "日本", "-", "\t"):
+        assert _explore_answers._words(_explore_answers.typed(word)) == [word]
+    assert _explore_answers._words(' a  "b c"\t"\\x41\\xe6\\xbc\\xa2" -') == ["a", "b c", "A漢", "-"]
+
+
+def run(daemon: Optional[Daemon], *options: str) -> Tuple[int, str]:
+    """Exit status and messages of explore that does not start."""
+    arguments = ["--socket", daemon.socket] if daemon else []
+    done = subprocess.run(
+        [sys.executable, "-m", "gloved", "explore", *arguments, *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=30,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "python")},
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stderr
+
+
+def test_refuses_to_start_in_vain(
+    explorer: Explorer, daemon: Daemon, tmp_path: Path
+) -> None:
+    status, message = run(daemon, "--port", str(explorer.port))
+    assert status == 1 and f"port {explorer.port} of 127.0.0.1" in message
+    status, message = run(daemon, "--model", "none")
+    assert status == 1 and 'no model "none" here' in message
+    status, message = run(None, "--socket", str(tmp_path / "none"))
+    assert status == 1 and str(tmp_path / "none") in message
+    assert run(daemon, "--port", "65536")[0] == 2
+
+
+def test_ends_by_interrupt_and_outlives_the_daemon(
+    serve: Callable[..., Daemon], model_dir: Path
+) -> None:
+    daemon = serve("--model", str(model_dir))
+    explorer = Explorer(daemon)
+    assert words_of(explorer.ask("near", q="king", k=1)) == ["prince"]
+    daemon.restart()
+    assert words_of(explorer.ask("near", q="king", k=1)) == ["prince"]
+    assert explorer.told == "is the address of the page. Ctrl-C ends it.\n"
+    assert explorer.stop(signal.SIGINT) == ("", "")
+    assert explorer.process.returncode == 0
+
+
+def test_listens_on_the_loopback_interface_alone(explorer: Explorer) -> None:
+    listening = [
+        line.split()[1]
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+        if line.split()[3] == "0A" and line.split()[1].endswith(f":{explorer.port:04X}")
+    ]
+    assert listening == [f"0100007F:{explorer.port:04X}"]

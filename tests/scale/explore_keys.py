@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""How long the page of explore takes from a key stroke to the neighbours on the screen.
+
+    explore_keys.py BIN MODEL_DIR [--rounds N]
+
+Serves the model with the cpu engine, and types words into the page in a headless Chromium. A time
+begins with the event of the key, and ends in the second frame after the list or the message
+changed, so that the first was painted. Needs chromium, chromium-driver and python3-selenium.
+"""
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "python" / "tests" / name)
+                for name in (".", "browser")]
+from conftest import Daemon  # noqa: E402
+from test_explore import Explorer  # noqa: E402
+from test_page import Keys, Page  # noqa: E402
+
+WORDS = ("king", "snake", "bottle", "paris", "computer", "king - man + woman", "breakfast")
+WATCH = """
+window.times = [];
+let begin = 0;
+addEventListener("keydown", ({ key, ctrlKey }) => {
+    begin = key.length === 1 && key !== " " && !ctrlKey ? performance.now() : 0;
+}, true);
+const done = () => requestAnimationFrame(() => requestAnimationFrame(() => {
+    if (begin) times.push(performance.now() - begin);
+    begin = 0;
+}));
+for (const id of ["results", "say"]) {
+    new MutationObserver(done).observe(document.getElementById(id), { childList: true });
+}
+"""
+
+
+def measure(page, rounds):
+    """Milliseconds of each key stroke."""
+    page.open()
+    page.wait_for(lambda: page.focused() == "q")
+    page.driver.execute_script(WATCH)
+    count = 0
+    for word in WORDS * rounds:
+        page.find("input").send_keys(Keys.CONTROL, "a", Keys.DELETE)
+        for key in word:
+            page.press(key)
+            count += key != " "
+            page.wait_for(lambda: page.driver.execute_script(
+                "return times.length === arguments[0]", count))
+    return page.driver.execute_script("return times")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("bin", type=Path)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="gloved-") as work:
+        daemon = Daemon(options.bin.resolve() / "gloved", Path(work),
+                        ["--model", str(options.model.resolve()), "--engine", "cpu"])
+        daemon.start()
+        explorer = Explorer(daemon)
+        page = Page(explorer)
+        try:
+            times = sorted(measure(page, options.rounds))
+            rows = explorer.ask("near", q="king")["rows"]
+        finally:
+            page.close()
+            explorer.stop()
+            daemon.stop()
+    at = [times[int(share * (len(times) - 1))] for share in (0.5, 0.9, 0.99, 1)]
+    print(f"{rows} words, {len(times)} key strokes, {os.cpu_count()} processors: median "
+          "{:.1f} ms, 90 % {:.1f} ms, 99 % {:.1f} ms, longest {:.1f} ms".format(*at))
+
+
+main()
