@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Optional, Sequence
 
-from . import _explore, _plot
+from . import _explore, _map, _plot
 from ._command import Fault, say
 from ._version import __version__
 from .errors import GlovedError
@@ -18,7 +18,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gloved {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (_plot, _explore):
+    for command in (_plot, _explore, _map):
         command.add_to(commands)
     return parser
 

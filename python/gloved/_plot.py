@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
 import warnings
 from pathlib import Path
 from typing import Callable, List, Optional, Tuple
 
-from . import _picture, _projection, _projector
+from . import _files, _picture, _projection, _projector
 from ._command import Commands, Fault, new_command, say
 from ._neighborhood import Analogy, Lookup, Neighborhood, gather
 from ._vectors import numpy
@@ -102,35 +100,7 @@ def _check_files(options: argparse.Namespace) -> None:
     if options.tsv is not None:
         checks += [(Path(options.tsv, name), _is_own_table) for name in _projector.NAMES]
     for path, is_own in checks:
-        if options.force or not path.exists():
-            continue
-        try:
-            owned = is_own(path)
-        except FileNotFoundError:
-            owned = False
-        if not owned:
-            raise Fault(f"{path} is not a file that plot made; remove it, or add --force")
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Writes a file whole or not at all."""
-    with tempfile.NamedTemporaryFile(
-        dir=path.parent, prefix=f".{path.name}.", delete=False
-    ) as file:
-        try:
-            file.write(data)
-            file.flush()
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        _files.refuse_foreign(path, is_own, options.force)
 
 
 def _project(options: argparse.Namespace, found: Neighborhood) -> _projection.Projection:
@@ -195,8 +165,8 @@ def _plot(options: argparse.Namespace) -> None:
             data = _picture.picture(found, _project(options, found), _title(options, found), form)
         except ImportError:
             raise Fault("plot needs matplotlib (package python3-matplotlib)") from None
-        _write(Path(options.output), data)
+        _files.replace(Path(options.output), [data])
     if options.tsv is not None:
         Path(options.tsv).mkdir(parents=True, exist_ok=True)
         for name, data in zip(_projector.NAMES, _projector.tables(found)):
-            _write(Path(options.tsv, name), data)
+            _files.replace(Path(options.tsv, name), [data])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Iterator
 
 from ._vectors import numpy
 
@@ -18,31 +18,45 @@ class Projection:
     caption: str
 
 
+# Rows at a time: 16,384 of 300 numbers are 39 MB in float64.
+_CHUNK_ROWS = 16_384
+
+
 def _unit_rows(vectors: Any) -> Any:
     rows = numpy.asarray(vectors, dtype="f8")
     lengths = numpy.linalg.norm(rows, axis=1, keepdims=True)
     return rows / numpy.where(lengths == 0, 1, lengths)
 
 
+def _chunks(vectors: Any) -> Iterator[slice]:
+    return (slice(i, i + _CHUNK_ROWS) for i in range(0, len(vectors), _CHUNK_ROWS))
+
+
 def by_components(vectors: Any) -> Projection:
-    """The first two principal components of the unit vectors.
+    """The first two principal components of the unit vectors: axes of their covariance.
 
     A component's sign is free: here its largest part is positive, so that the same vectors give the
-    same picture.
+    same picture. Takes little memory besides the vectors, however many there are.
     """
-    rows = _unit_rows(vectors)
-    centered = rows - rows.mean(axis=0)
-    _, sizes, components = numpy.linalg.svd(centered, full_matrices=False)
-    axes = numpy.zeros((2, rows.shape[1]))
-    axes[: min(2, len(components))] = components[:2]
+    dim = vectors.shape[1]
+    mean = sum(_unit_rows(vectors[part]).sum(axis=0) for part in _chunks(vectors)) / len(vectors)
+    scatter = numpy.zeros((dim, dim))
+    for part in _chunks(vectors):
+        centered = _unit_rows(vectors[part]) - mean
+        scatter += centered.T @ centered
+    # Smallest first.
+    variances, columns = numpy.linalg.eigh(scatter)
+    axes = numpy.zeros((2, dim))
+    axes[: min(2, dim)] = columns.T[::-1][:2]
     for axis in axes:
         if axis[numpy.argmax(numpy.abs(axis))] < 0:
             axis *= -1
-    variances = sizes**2
-    total = float(variances.sum()) or 1.0
-    shares = [100 * float(variance) / total for variance in variances[:2]] + [0.0, 0.0]
+    total = float(numpy.trace(scatter)) or 1.0
+    # A variance of nothing may be a little below 0.
+    shares = [100 * max(0.0, float(each)) / total for each in variances[::-1][:2]] + [0.0]
+    points = [(_unit_rows(vectors[part]) - mean) @ axes.T for part in _chunks(vectors)]
     return Projection(
-        centered @ axes.T,
+        numpy.vstack(points),
         "principal components of unit vectors, which explain "
         f"{shares[0]:.0f} % and {shares[1]:.0f} % of their variance",
     )

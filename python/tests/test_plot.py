@@ -226,7 +226,7 @@ def test_words_may_be_looked_up_leniently(daemon: Daemon, tmp_path: Path) -> Non
 def test_files_of_others_stay(daemon: Daemon, tmp_path: Path) -> None:
     path = tmp_path / "mine.svg"
     path.write_text("<svg>mine</svg>")
-    refused(plot(daemon, "king", "-o", str(path)), "is not a file that plot made")
+    refused(plot(daemon, "king", "-o", str(path)), "is not a file that this command made")
     assert path.read_text() == "<svg>mine</svg>"
     assert plot(daemon, "king", "-o", str(path), "--force").returncode == 0
     assert _picture.MARK in path.read_bytes()
@@ -234,7 +234,8 @@ def test_files_of_others_stay(daemon: Daemon, tmp_path: Path) -> None:
         directory = tmp_path / name.split(".")[0]
         directory.mkdir()
         (directory / name).write_text("mine\n")
-        refused(plot(daemon, "king", "--tsv", str(directory)), "is not a file that plot made")
+        done = plot(daemon, "king", "--tsv", str(directory))
+        refused(done, "is not a file that this command made")
         assert [each.name for each in directory.iterdir()] == [name]
         assert (directory / name).read_text() == "mine\n"
 
