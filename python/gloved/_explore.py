@@ -6,6 +6,7 @@ import argparse
 import signal
 import sys
 import webbrowser
+from threading import Thread
 from typing import Any
 
 from ._command import Commands, Fault, new_command
@@ -22,7 +23,7 @@ loads nothing from elsewhere and changes nothing. Needs numpy."""
 _EXPLORE_EXAMPLES = """examples:
   python3 -m gloved explore
   python3 -m gloved explore --open --model glove
-  ssh -L 8017:127.0.0.1:8017 HOST python3 -m gloved explore --port 8017"""
+  ssh -t -L 8017:127.0.0.1:8017 HOST python3 -m gloved explore --port 8017"""
 
 
 def add_to(commands: Commands) -> None:
@@ -31,21 +32,25 @@ def add_to(commands: Commands) -> None:
         commands, "explore", "walk through a model in the browser", _EXPLORE, _EXPLORE_EXAMPLES
     )
     explore.add_argument(
-        "--port", type=_port, default=0, help="of 127.0.0.1 to listen on (default: any free one)"
+        "--port", type=_port, default=0, help="port of 127.0.0.1 to listen on (default: a free one)"
     )
     explore.add_argument("--open", action="store_true", help="open the page in a browser")
     explore.set_defaults(run=_run)
 
 
 def _port(text: str) -> int:
-    value = int(text)
-    if not 0 <= value <= 65535:
-        raise argparse.ArgumentTypeError(f"from 0 to 65535, not {value}")
-    return value
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"a number from 0 to 65535, not {text}")
+    return int(text)
 
 
 def _interrupt(*_: Any) -> None:
     raise KeyboardInterrupt
+
+
+def _open(url: str) -> None:
+    if not webbrowser.open(url):
+        print("no browser was found", file=sys.stderr)
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -67,10 +72,11 @@ def _run(options: argparse.Namespace) -> None:
                 "name another with --port, or none for a free one"
             ) from None
         with server:
-            print(f"{server.url}\nis the address of the page. Ctrl-C ends it.", flush=True)
-            if options.open and not webbrowser.open(server.url):
-                print("no browser was found", file=sys.stderr)
             try:
+                print(f"{server.url}\nis the address of the page. Ctrl-C ends it.", flush=True)
+                if options.open:
+                    # Some browsers return when they are closed: they are answered meanwhile.
+                    Thread(target=_open, args=(server.url,), daemon=True).start()
                 server.serve_forever()
             except KeyboardInterrupt:
                 pass

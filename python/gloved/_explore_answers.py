@@ -33,6 +33,10 @@ _TERM = re.compile(rf"(?:^| )(?:([+-]) )?(?:([0-9.e+-]+) \* )?({_QUOTED})")
 _ESCAPE = re.compile(r'\\(?:x([0-9a-fA-F]{2})|(["\\]))')
 
 
+class Unfinished(ValueError):
+    """Text that somebody is still typing."""
+
+
 def typed(word: str) -> str:
     """The word as it is typed in an expression: in quotes only if it needs them."""
     if word.isprintable() and " " not in word and word[0] != '"' and word not in "+-*()":
@@ -46,7 +50,7 @@ def _unquoted(token: str) -> str:
     if not token.startswith('"'):
         return token
     if len(token) < 2 or not re.fullmatch(_QUOTED, token):
-        raise ValueError(f"{token}: a quote has no end")
+        raise Unfinished(f"{token}: a quote has no end")
     data = re.sub(
         _ESCAPE,
         lambda found: found[2] or chr(0xDC00 + int(found[1], 16))
@@ -56,6 +60,14 @@ def _unquoted(token: str) -> str:
     )
     # Escaped bytes may be UTF-8.
     return data.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+
+
+def _is_spelling(token: str, word: str) -> bool:
+    """Whether the token is that word, in quotes or without."""
+    try:
+        return _unquoted(token) == word
+    except ValueError:
+        return False
 
 
 def _words(text: str) -> List[str]:
@@ -72,7 +84,20 @@ def _word(fields: Fields, name: str) -> str:
 def _expression(fields: Fields, name: str) -> Expression:
     text = fields.get(name, "").strip()
     if not text:
-        raise ValueError(f"there is nothing in {name}")
+        raise Unfinished("there is no word")
+    tokens = _TOKEN.findall(text)
+    open_groups = 0
+    for token in tokens:
+        _unquoted(token)
+        open_groups += {"(": 1, ")": -1}.get(token, 0)
+        if open_groups < 0:
+            # The request puts all in parentheses, so the daemon would not see this.
+            raise ValueError("a ')' without its '('")
+    # Else the daemon would tell of the parenthesis that follows there.
+    if tokens[-1] in ("+", "-", "*", "("):
+        raise Unfinished(f"a word follows after {tokens[-1]}")
+    if open_groups > 0:
+        raise Unfinished("a ')' is missing")
     return Expression(text)
 
 
@@ -110,14 +135,15 @@ def _points(client: Client, model: Optional[str], drawn: _Map) -> Object:
     if not drawn.words:
         return empty
     try:
-        vectors = client.vec(drawn.words, model=model, unknown="error", case="exact")
-    except TooLong:
+        vectors = client.vec(drawn.words, model=model, unknown="error", case="ignore")
+    except (TooLong, UnknownWord):
+        # A model that was loaded meanwhile may lack words of the answer.
         return empty
     points: List[Object] = [
         {**_shown(word), "asked": number < drawn.asked}
         for number, word in enumerate(drawn.words)
     ]
-    if len(drawn.weights) > 1:
+    if len(drawn.weights) > 1 or any(each < 0 for each in drawn.weights):
         rows = numpy.asarray(vectors, dtype="f8")
         query = numpy.asarray(drawn.weights) @ rows[: len(drawn.weights)]
         vectors = numpy.vstack([rows, query])
@@ -227,24 +253,32 @@ class Answers:
         }
 
     def _has(self, fields: Fields, words: Sequence[str]) -> Tuple[List[str], List[int], Info]:
-        """The model's words for those that were typed, and their ranks."""
+        """The model's words for those that were typed, each once, and their ranks.
+
+        Where more are in another case than a reply names, they stay as they were typed: whoever
+        asks on has to ignore case too.
+        """
+        if not words:
+            raise Unfinished("there is no word")
         options: Dict[str, Any] = {"model": self._model(fields), "case": "ignore"}
         has = self._client.has(words, fields=("rank",), **options)
         for each in has:
             if not each.known:
                 # Raises, with words that are spelt alike.
                 self._client.vec([each.word], unknown="error", **options)
-        names = [has.info.replaced.get(each.word, each.word) for each in has]
-        return names, [each.rank or 0 for each in has], has.info
+        ranks = {
+            has.info.replaced.get(each.word, each.word): each.rank or 0 for each in has
+        }
+        return list(ranks), list(ranks.values()), has.info
 
     def _odd(self, fields: Fields) -> Object:
         words = _words(fields.get("words", ""))
         if len(words) > MAX_K:
             raise ValueError(f"at most {MAX_K} words are compared, not {len(words)}")
-        if len(words) < 3:
-            raise ValueError("name three words or more")
         names, ranks, info = self._has(fields, words)
-        options: Dict[str, Any] = {"model": self._model(fields), "case": "exact"}
+        if len(names) < 3:
+            raise Unfinished("three different words are wanted, or more")
+        options: Dict[str, Any] = {"model": self._model(fields), "case": "ignore"}
         odd = self._client.odd(names, **options)
         # The score of ODD is the cosine to the sum of all, each divided by its length.
         scores = self._client.ask_all(
@@ -265,8 +299,9 @@ class Answers:
 
     def _sim(self, fields: Fields) -> Object:
         asked = (_word(fields, "a"), _word(fields, "b"))
-        (a, b), _, info = self._has(fields, asked)
-        options: Dict[str, Any] = {"model": self._model(fields), "case": "exact"}
+        names, _, info = self._has(fields, asked)
+        a, b = names[0], names[-1]
+        options: Dict[str, Any] = {"model": self._model(fields), "case": "ignore"}
         top = _number(fields, "top", 1, 2**31)
         cosine, distance = self._client.sim(a, b, **options), self._client.dist(a, b, **options)
         facts: List[List[str]] = [
@@ -307,8 +342,15 @@ class Answers:
         except UnknownWord as error:
             return {
                 "error": visible(error.message),
-                "unknown": typed(error.word),
+                "unknown": [
+                    token
+                    for text in fields.values()
+                    for token in _TOKEN.findall(text)
+                    if _is_spelling(token, error.word)
+                ],
                 "instead": self._alike(self._model(fields), error),
             }
+        except Unfinished as error:
+            return {"error": visible(str(error)), "unfinished": True}
         except (GlovedError, ValueError) as error:
             return {"error": visible(str(error))}

@@ -90,10 +90,14 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.server.has_token(self.path):
             return (
                 HTTPStatus.FORBIDDEN,
-                "the address lacks the token: open the one that gloved explore printed last",
+                "the address lacks the token, or the last slash: "
+                "open the one that gloved explore printed last",
             )
         if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
             return HTTPStatus.BAD_REQUEST, "a request has no body here"
+        if self.headers.defects:
+            # Headers behind the one that cannot be read may tell of a body.
+            return HTTPStatus.BAD_REQUEST, "a header cannot be read"
         return None
 
     def send_error(

@@ -155,7 +155,8 @@ def test_the_odd_one_comes_first(explorer: Explorer, client: gloved.Client) -> N
     assert answer["results"][0]["score"] == pytest.approx(odd.score, abs=1e-7)
     scores = [each["score"] for each in answer["results"]]
     assert scores == sorted(scores)
-    assert "three words" in explorer.ask("odd", words="king queen")["error"]
+    for text in ("", "king queen", "king King queen KING"):
+        assert explorer.ask("odd", words=text)["unfinished"]
     assert "at most 200" in explorer.ask("odd", words="king " * 201)["error"]
 
 
@@ -176,7 +177,7 @@ def test_similarity_of_two_words(explorer: Explorer, client: gloved.Client) -> N
 
 def test_unknown_words_come_with_others(explorer: Explorer) -> None:
     answer = explorer.ask("near", q="king - kin")
-    assert answer["unknown"] == "kin" and answer["error"].startswith('"kin" is not in the model')
+    assert answer["unknown"] == ["kin"] and answer["error"].startswith('"kin" is not in the model')
     instead = [each["word"] for each in answer["instead"]]
     assert instead[:2] == ["king", "kind"] and len(instead) == len(set(instead))
     for question, fields in {
@@ -184,14 +185,45 @@ def test_unknown_words_come_with_others(explorer: Explorer) -> None:
         "odd": {"words": "king kin queen"},
         "sim": {"a": "king", "b": "kin"},
     }.items():
-        assert explorer.ask(question, **fields)["unknown"] == "kin"
+        assert explorer.ask(question, **fields)["unknown"] == ["kin"]
+    spellings = explorer.ask("near", q='kin + "kin" + "k\\x69n" + kind')["unknown"]
+    assert spellings == ["kin", '"kin"', '"k\\x69n"']
+
+
+def test_half_typed_text_is_no_error(explorer: Explorer) -> None:
+    for text, message in {
+        "": "there is no word",
+        "king -": "a word follows after -",
+        "king + 2 *": "a word follows after *",
+        "king - (": "a word follows after (",
+        "king - ( man": "a ')' is missing",
+        'king - "new yo': "a quote has no end",
+    }.items():
+        answer = explorer.ask("near", q=text)
+        assert answer["unfinished"] and message in answer["error"], text
+    assert "')' without" in explorer.ask("near", q="king ) ( man")["error"]
+
+
+def test_many_words_in_another_case(explorer: Explorer, client: gloved.Client) -> None:
+    # A reply names at most 64 of them.
+    words = [each.word for each in client.prefix("s", k=90) if each.word.isalpha()][:80]
+    assert len(words) == 80
+    capitals = " ".join(words).upper()
+    assert len(explorer.ask("near", q=capitals, k=3)["points"]) == 84
+    assert len(explorer.ask("odd", words=capitals)["results"]) == 80
+
+
+def test_a_negative_word_is_not_the_query(explorer: Explorer) -> None:
+    points = explorer.ask("near", q="- king", k=2)["points"]
+    assert [each["word"] for each in points[:1] + points[3:]] == ["king", ""]
+    # The query is opposite to the word.
+    assert points[0]["x"] * points[3]["x"] < 0
 
 
 @pytest.mark.parametrize(
     ["question", "fields", "message"],
     [
-        ("near", {}, "there is nothing in q"),
-        ("near", {"q": "king -"}, "word"),
+        ("near", {}, "there is no word"),
         ("near", {"q": "king ) k=3"}, "a ')' without its '('"),
         ("near", {"q": "king\nRELOAD"}, "one line"),
         ("near", {"q": "king\0"}, "one line"),
@@ -284,6 +316,8 @@ def test_large_and_broken_requests_are_refused(explorer: Explorer) -> None:
     )
     for data in (b"", b"\0\0\0\0\r\n\r\n", b"\x16\x03\x01\x02", b"GET\r\n\r\n"):
         assert b"200 OK" not in explorer.send(data)
+    hidden = b"Content-Length : 50\r\n\r\n" + b"x" * 50
+    assert b" 400 " in explorer.send(head.format("GET").encode() + hidden).split(b"\r\n")[0]
     fields = urlencode([("q", "king")] * 17)
     assert explorer.get(f"{explorer.path}near?{fields}")[0] == 400
     assert explorer.get(f"{explorer.path}near?q=%ff")[0] == 400
@@ -346,7 +380,7 @@ def test_each_word_can_be_typed_as_it_is_shown(
             typed = each["typed"]
             assert explorer.ask("near", q=typed, k=20)["points"][0]["typed"] == typed
             assert explorer.ask("sim", a=typed, b="the")["points"][0]["typed"] == typed
-            odd = explorer.ask("odd", words=f"the {typed} the")
+            odd = explorer.ask("odd", words=f"the {typed} k=3 3")
             assert typed in [point["typed"] for point in odd["points"]]
     finally:
         explorer.stop()

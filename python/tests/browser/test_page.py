@@ -251,13 +251,18 @@ def test_words_are_text(
         )
         page.wait_for(lambda: any("Content Security Policy" in each for each in page.errors()))
         assert page.driver.execute_script("return window.bad") is None
+        # An address with names that every object has is one without a question.
+        page.open("#mode=constructor&__proto__=x")
+        page.wait_for(lambda: "king" in page.texts("#instead a"))
         # Without the daemon it says so, and goes on when there is one again.
         daemon.stop()
+        page.open("#q=the")
         page.type("q", "the")
         page.wait_for(lambda: page.texts("#say.bad"))
         daemon.start()
         page.type("q", '"caf\\xe9"')
         page.wait_for(lambda: "the" in page.words())
+        page.wait_for(lambda: page.texts("#model option"))
         explorer.stop()
         page.type("q", "the")
         page.wait_for(lambda: "explore does not answer" in page.texts("#say")[0])
