@@ -172,6 +172,10 @@ def test_similarity_of_two_words(explorer: Explorer, client: gloved.Client) -> N
     assert words_of(answer) == [
         each.word for each in client.near(["coffee", "tea"], norm="unit", k=4)
     ]
+    # Of words whose vectors differ in length, the sum is between their directions.
+    between = [each.word for each in client.near(["the", "snake"], norm="unit", k=9)]
+    assert between != [each.word for each in client.near(["the", "snake"], k=9)]
+    assert words_of(explorer.ask("sim", a="the", b="snake", k=9)) == between
     assert len(explorer.ask("sim", a="tea", b="tea")["facts"]) == 2
 
 
@@ -180,6 +184,8 @@ def test_unknown_words_come_with_others(explorer: Explorer) -> None:
     assert answer["unknown"] == ["kin"] and answer["error"].startswith('"kin" is not in the model')
     instead = [each["word"] for each in answer["instead"]]
     assert instead[:2] == ["king", "kind"] and len(instead) == len(set(instead))
+    instead = [each["word"] for each in explorer.ask("near", q="KIN")["instead"]]
+    assert instead[:2] == ["king", "kind"]
     for question, fields in {
         "analogy": {"a": "man", "b": "kin", "c": "woman"},
         "odd": {"words": "king kin queen"},
@@ -316,6 +322,8 @@ def test_large_and_broken_requests_are_refused(explorer: Explorer) -> None:
     )
     for data in (b"", b"\0\0\0\0\r\n\r\n", b"\x16\x03\x01\x02", b"GET\r\n\r\n"):
         assert b"200 OK" not in explorer.send(data)
+    short = head.format("GET").encode() + b"Content-Length: 5\r\n\r\nhello"
+    assert b" 400 " in explorer.send(short).split(b"\r\n")[0]
     hidden = b"Content-Length : 50\r\n\r\n" + b"x" * 50
     assert b" 400 " in explorer.send(head.format("GET").encode() + hidden).split(b"\r\n")[0]
     fields = urlencode([("q", "king")] * 17)

@@ -117,7 +117,11 @@ def test_words_come_once(client: gloved.Client) -> None:
     assert found.places[0].rank == 654
 
 
-def test_components_are_those_of_the_covariance() -> None:
+@pytest.mark.parametrize("chunk_rows", [7, 1000])
+def test_components_are_those_of_the_covariance(
+    monkeypatch: pytest.MonkeyPatch, chunk_rows: int
+) -> None:
+    monkeypatch.setattr(_projection, "_CHUNK_ROWS", chunk_rows)
     random = numpy.random.default_rng(3)
     vectors = random.normal(size=(40, 12)) * numpy.linspace(3, 0.2, 12)
     found = _projection.by_components(vectors)
