@@ -27,9 +27,9 @@ packages_of() {
             echo libgtest-dev man-db mandoc netcat-openbsd parallel python3 python3-matplotlib \
                 python3-numpy python3-pytest socat strace zsh
             ;;
-        # Ubuntu has no package of chromium, only a snap.
-        browser)
-            echo python3-selenium
+        # For tests of the page, and of pictures by t-SNE and UMAP. Ubuntu's chromium is a snap.
+        pictures)
+            echo python3-selenium python3-sklearn umap-learn
             [[ $on == ubuntu* ]] || echo chromium chromium-driver
             ;;
         boot) echo systemd ;;

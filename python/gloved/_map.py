@@ -194,6 +194,9 @@ def _run(options: argparse.Namespace) -> None:
     if numpy is None:
         raise Fault("map needs numpy (package python3-numpy)")
     path = Path(options.output)
+    if path.suffix != ".jsonl":
+        # embedding-atlas tells the form by the name.
+        raise Fault(f"-o takes a name that ends with .jsonl, not {options.output!r}")
     _files.refuse_foreign(path, _is_own, options.force)
     with Client(options.socket, model=options.model) as client:
         _tell_searches(client, options)

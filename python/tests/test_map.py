@@ -137,6 +137,8 @@ def test_refuses_what_it_cannot_do(
     assert len(read(path)[0]["neighbors"]["ids"]) == 1
     assert draw_map(stored, "-k", "0", "-o", str(path)).returncode == 2
     assert draw_map(stored).returncode == 2
+    done = draw_map(stored, "-o", str(tmp_path / "words.json"))
+    assert done.returncode == 1 and "ends with .jsonl" in done.stderr
     done = draw_map(stored, "-o", str(tmp_path / "no" / "x.jsonl"))
     assert done.returncode == 1 and "No such file" in done.stderr
     (tmp_path / "one").write_text("alone 1 2\n")
