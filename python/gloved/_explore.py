@@ -14,8 +14,8 @@ from ._explore_answers import Answers
 from ._vectors import numpy
 from .client import Client
 
-_EXPLORE = """Serves a page to walk through a model: words and expressions with their
-neighbours as you type, a map of them, analogies, the odd one out, and the similarity of two words.
+_EXPLORE = """Serves a page to walk through a model: words and expressions with their neighbours
+as you type, a map of them, analogies, the odd one out, and the similarity of two words.
 
 The page is for browsers of this machine, and for whoever knows its address, which has a token. It
 loads nothing from elsewhere and changes nothing. Needs numpy."""
