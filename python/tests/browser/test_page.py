@@ -120,6 +120,18 @@ def near(client: gloved.Client, text: str, k: int = 20, **options: Any) -> List[
     return [each.word for each in client.near(gloved.Expression(text), k=k, **options)]
 
 
+def check_fit(page: Page) -> None:
+    # A map that is turned, mirrored and shifted is put back as it was, but for the shift.
+    assert page.driver.execute_script("""
+        const old = [...placed.values()];
+        const found = align(old.map((p) => ({
+            ...p, x: 0.6 * p.x + 0.8 * p.y + 3, y: 0.8 * p.x - 0.6 * p.y })));
+        const off = { x: found[0].x - old[0].x, y: found[0].y - old[0].y };
+        return Math.max(...found.map((p, i) =>
+            Math.hypot(p.x - old[i].x - off.x, p.y - old[i].y - off.y)));
+    """) < 1e-9
+
+
 def test_a_walk(page: Page, client: gloved.Client) -> None:
     # 1. The page shows where to begin, and the field has the focus.
     page.open()
@@ -157,15 +169,7 @@ def test_a_walk(page: Page, client: gloved.Client) -> None:
     page.wait_for(lambda: page.focused() == near(client, "prince")[0])
     # 6. Words that stay move on the map.
     assert "queen" in page.words() and page.place_of("queen") != old_place
-    # A map that is turned, mirrored and shifted is put back as it was, but for the shift.
-    assert page.driver.execute_script("""
-        const old = [...placed.values()];
-        const found = align(old.map((p) => ({
-            ...p, x: 0.6 * p.x + 0.8 * p.y + 3, y: 0.8 * p.x - 0.6 * p.y })));
-        const off = { x: found[0].x - old[0].x, y: found[0].y - old[0].y };
-        return Math.max(...found.map((p, i) =>
-            Math.hypot(p.x - old[i].x - off.x, p.y - old[i].y - off.y)));
-    """) < 1e-9
+    check_fit(page)
     # 7. Back and forth, by buttons and by the browser.
     page.find("#back").click()
     page.wait_for_words(near(client, "king"))
