@@ -1,4 +1,4 @@
-"""python3 -m gloved: pictures of neighbourhoods, and a page to walk through them."""
+"""python3 -m gloved: pictures of neighbourhoods, a page to walk through them, and maps."""
 
 from __future__ import annotations
 

@@ -46,18 +46,19 @@ def typed(word: str) -> str:
     return "".join(escaped)
 
 
+def _unescaped(escape: re.Match[str]) -> str:
+    if escape[2]:
+        return escape[2]
+    byte = int(escape[1], 16)
+    return chr(byte if byte < 0x80 else 0xDC00 + byte)
+
+
 def _unquoted(token: str) -> str:
     if not token.startswith('"'):
         return token
     if len(token) < 2 or not re.fullmatch(_QUOTED, token):
         raise Unfinished(f"{token}: a quote has no end")
-    data = re.sub(
-        _ESCAPE,
-        lambda found: found[2] or chr(0xDC00 + int(found[1], 16))
-        if found[2] or int(found[1], 16) >= 0x80
-        else chr(int(found[1], 16)),
-        token[1:-1],
-    )
+    data = re.sub(_ESCAPE, _unescaped, token[1:-1])
     # Escaped bytes may be UTF-8.
     return data.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
 
@@ -125,8 +126,13 @@ class _Map:
     """How many of the first words were asked for."""
     arrows: List[Tuple[int, int]] = field(default_factory=list)
 
-    def add(self, words: Sequence[str]) -> None:
-        self.words = list(dict.fromkeys([*self.words, *words]))
+
+def _map_of(
+    asked: Sequence[str], found: Answer[Neighbor], weights: Sequence[float] = ()
+) -> _Map:
+    """The words that were asked for, then those of the answer, each once."""
+    words = [*asked, *(each.word for each in found)]
+    return _Map(list(dict.fromkeys(words)), list(weights), len(set(asked)))
 
 
 def _points(client: Client, model: Optional[str], drawn: _Map) -> Object:
@@ -203,13 +209,15 @@ class Answers:
     def _model(self, fields: Fields) -> Optional[str]:
         return fields.get("model") or self._default_model
 
+    def _look_up_options(self, fields: Fields) -> Dict[str, Any]:
+        return {"model": self._model(fields), "case": "ignore"}
+
     def _search_options(self, fields: Fields) -> Dict[str, Any]:
         return {
+            **self._look_up_options(fields),
             "k": _number(fields, "k", 1, MAX_K),
             "top": _number(fields, "top", 1, 2**31),
-            "model": self._model(fields),
             "fields": ("rank",),
-            "case": "ignore",
         }
 
     def _models(self, fields: Fields) -> Object:
@@ -226,20 +234,15 @@ class Answers:
             _expression(fields, "q"), **self._search_options(fields), unknown="error", certify=True
         )
         words, weights = _terms(answer.info)
-        drawn = _Map()
-        if len(words) <= _MAX_TERMS:
-            drawn = _Map(words, weights, len(words))
-        drawn.add([each.word for each in answer])
-        return self._searched(fields, answer, drawn)
+        if len(words) > _MAX_TERMS:
+            words, weights = [], []
+        return self._searched(fields, answer, _map_of(words, answer, weights))
 
     def _analogy(self, fields: Fields) -> Object:
         asked = [_word(fields, name) for name in "abc"]
         answer = self._client.analogy(*asked, **self._search_options(fields))
         words = [answer.info.replaced.get(word, word) for word in asked]
-        drawn = _Map()
-        drawn.add(words)
-        drawn.asked = len(drawn.words)
-        drawn.add([each.word for each in answer])
+        drawn = _map_of(words, answer)
         ends = [*words, *(each.word for each in answer[:1])]
         numbers = [drawn.words.index(word) for word in ends]
         drawn.arrows = list(zip(numbers[::2], numbers[1::2]))
@@ -260,7 +263,7 @@ class Answers:
         """
         if not words:
             raise Unfinished("there is no word")
-        options: Dict[str, Any] = {"model": self._model(fields), "case": "ignore"}
+        options = self._look_up_options(fields)
         has = self._client.has(words, fields=("rank",), **options)
         for each in has:
             if not each.known:
@@ -278,7 +281,7 @@ class Answers:
         names, ranks, info = self._has(fields, words)
         if len(names) < 3:
             raise Unfinished("three different words are wanted, or more")
-        options: Dict[str, Any] = {"model": self._model(fields), "case": "ignore"}
+        options = self._look_up_options(fields)
         odd = self._client.odd(names, **options)
         # The score of ODD is the cosine to the sum of all, each divided by its length.
         scores = self._client.ask_all(
@@ -288,21 +291,19 @@ class Answers:
             {**_shown(name), "score": score, "rank": rank}
             for name, rank, score in zip(names, ranks, scores)
         ]
-        drawn = _Map(asked=len(names))
-        drawn.add(names)
         return {
             "results": sorted(results, key=lambda each: float(each["score"])),
             "facts": [[visible(odd.word), "does not match the others"]],
             **_about(info),
-            **_points(self._client, self._model(fields), drawn),
+            **_points(self._client, self._model(fields), _Map(names, asked=len(names))),
         }
 
     def _sim(self, fields: Fields) -> Object:
         asked = (_word(fields, "a"), _word(fields, "b"))
         names, _, info = self._has(fields, asked)
         a, b = names[0], names[-1]
-        options: Dict[str, Any] = {"model": self._model(fields), "case": "ignore"}
-        top = _number(fields, "top", 1, 2**31)
+        options = self._look_up_options(fields)
+        search = self._search_options(fields)
         cosine, distance = self._client.sim(a, b, **options), self._client.dist(a, b, **options)
         facts: List[List[str]] = [
             [f"{cosine:.6f}", "cosine"],
@@ -310,18 +311,13 @@ class Answers:
         ]
         if a != b:
             for begin, end in ((a, b), (b, a)):
-                place = self._client.rank(begin, end, top=top, **options)
+                place = self._client.rank(begin, end, top=search["top"], **options)
                 facts.append(
                     [f"{place:,}", f"place of {visible(end)} among neighbours of {visible(begin)}"]
                 )
-        search = self._search_options(fields)
         answer = self._client.near([a, b], norm="unit", **search)
-        drawn = _Map()
-        drawn.add([a, b])
-        drawn.asked = len(drawn.words)
-        drawn.add([each.word for each in answer])
         return {
-            **self._searched(fields, answer, drawn),
+            **self._searched(fields, answer, _map_of(names, answer)),
             "facts": facts,
             "replaced": _about(info)["replaced"],
         }

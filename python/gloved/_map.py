@@ -34,6 +34,7 @@ A file that map did not make is not overwritten without --force."""
 _MEMBERS = ["word", "rank", "x", "y", "neighbors"]
 _SECONDS_BETWEEN_TOLD = 5.0
 _DECIMALS = 6
+_REPLACED = "the model was replaced meanwhile; begin again"
 
 
 def add_to(commands: Commands) -> None:
@@ -119,7 +120,7 @@ def _neighbors(
             raise answer
         generation, found = answer
         if generation != snapshot.generation:
-            raise Fault("the model was replaced meanwhile; begin again")
+            raise Fault(_REPLACED)
         ids[row, : len(found)] = [snapshot.index[word] for word, _ in found]
         distances[row, : len(found)] = [1 - score for _, score in found]
         progress.tell(row + 1)
@@ -170,11 +171,11 @@ def _read(client: Client, top: Optional[int]) -> Tuple[_snapshot.Snapshot, int, 
     """All words, how many of them are wanted, and the vectors of these."""
     snapshot = _snapshot.read_words(client)
     if snapshot is None:
-        raise Fault("the model was replaced meanwhile; begin again")
+        raise Fault(_REPLACED)
     count = min(top or len(snapshot.words), len(snapshot.words))
     vectors, generations = _snapshot.rows(client, snapshot.words[:count], range(count), count)
     if generations != [snapshot.generation]:
-        raise Fault("the model was replaced meanwhile; begin again")
+        raise Fault(_REPLACED)
     return snapshot, count, vectors
 
 

@@ -34,6 +34,23 @@ sys.path.insert(0, str(REPOSITORY / "python"))
 import gloved  # noqa: E402
 
 
+def run_command(
+    command: str, *options: str, stdin: bytes = b"", cwd: Path = REPOSITORY
+) -> subprocess.CompletedProcess[bytes]:
+    """Runs python3 -m gloved COMMAND to its end. It must not show a traceback."""
+    done = subprocess.run(
+        [sys.executable, "-m", "gloved", command, *options],
+        input=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=cwd,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "python")},
+    )
+    assert b"Traceback" not in done.stderr, done.stderr.decode()
+    return done
+
+
 class Daemon:
     """A process of gloved on a socket of its own.
 

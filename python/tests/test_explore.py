@@ -22,7 +22,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 import gloved
-from conftest import REPOSITORY, Daemon
+from conftest import REPOSITORY, Daemon, run_command
 from gloved import _explore_answers
 
 numpy = pytest.importorskip("numpy", reason="explore needs numpy (package python3-numpy)")
@@ -403,16 +403,8 @@ def test_typed_words_are_the_words() -> None:
 def run(daemon: Optional[Daemon], *options: str) -> Tuple[int, str]:
     """Exit status and messages of explore that does not start."""
     arguments = ["--socket", daemon.socket] if daemon else []
-    done = subprocess.run(
-        [sys.executable, "-m", "gloved", "explore", *arguments, *options],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=30,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "python")},
-    )
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stderr
+    done = run_command("explore", *arguments, *options)
+    return done.returncode, done.stderr.decode()
 
 
 def test_refuses_to_start_in_vain(

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, List
 
 import pytest
 
 import gloved
-from conftest import REPOSITORY, Daemon
+from conftest import Daemon, run_command
 
 numpy = pytest.importorskip("numpy", reason="map needs numpy (package python3-numpy)")
 
 
-def draw_map(daemon: Daemon, *options: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "gloved", "map", "--socket", daemon.socket, *options],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=60,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "python")},
-    )
-    assert "Traceback" not in done.stderr
-    return done
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def draw_map(daemon: Daemon, *options: str) -> Done:
+    done = run_command("map", "--socket", daemon.socket, *options)
+    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def read(path: Path) -> List[Any]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import struct
 import subprocess
-import sys
 import xml.etree.ElementTree as xml
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any, Callable, Dict, List, Tuple
 import pytest
 
 import gloved
-from conftest import REPOSITORY, Daemon
+from conftest import REPOSITORY, Daemon, run_command
 from gloved import _neighborhood, _picture, _projection
 
 numpy = pytest.importorskip("numpy", reason="plot needs numpy (package python3-numpy)")
@@ -35,21 +33,12 @@ caf\xe9 0.1 1 0 0
 def plot(
     daemon: Daemon, *options: str, stdin: bytes = b"", cwd: Path = REPOSITORY
 ) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "gloved", "plot", "--socket", daemon.socket, *options],
-        input=stdin,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=cwd,
-        timeout=60,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "python")},
-    )
+    return run_command("plot", "--socket", daemon.socket, *options, stdin=stdin, cwd=cwd)
 
 
 def refused(done: subprocess.CompletedProcess[bytes], message: str, status: int = 1) -> bool:
     assert done.returncode == status, done.stderr
     assert message in done.stderr.decode(), done.stderr
-    assert b"Traceback" not in done.stderr
     return True
 
 
