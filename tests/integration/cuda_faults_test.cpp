@@ -618,6 +618,18 @@ TEST(CudaFaultsProgram, ARefusedPinIsSaidAndServedAllTheSame) {
     daemon.expect_stops_well();
 }
 
+TEST(CudaFaultsProgram, AnExitThatHangsIsEndedAndToldOf) {
+    Environment environment;
+    environment.set("HANG_AT_EXIT", "1");
+    FakeDaemon daemon({"--engine", "cuda"});
+    (void)daemon.connect_ready();
+    daemon.process().signal(SIGTERM);
+    const Finished finished = daemon.process().wait();
+    expect_orderly(finished);
+    const std::string last = "info: stopped\nengine did not stop in time; exiting\n";
+    EXPECT_TRUE(finished.err.ends_with(last)) << finished.err;
+}
+
 TEST(CudaFaultsProgram, WithoutADeviceAutoTakesTheCpuAndSaysSo) {
     for (const std::string devices : {"0", "-1"}) {
         Environment environment;

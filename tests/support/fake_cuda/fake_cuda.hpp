@@ -94,5 +94,6 @@ bool is_sticky(int code);
 //   GLOVED_FAKE_CUDA_FAIL=k:code        GLOVED_FAKE_CUDA_FAIL_LAUNCH=n:code
 //   GLOVED_FAKE_CUDA_HANG=k             GLOVED_FAKE_CUDA_REFUSE_PIN=1
 //   GLOVED_FAKE_CUDA_LAZY=1             GLOVED_FAKE_CUDA_ARM=PATH (calls count while it exists)
+//   GLOVED_FAKE_CUDA_HANG_AT_EXIT=1     (after main, as a driver's own end may)
 
 }  // namespace gloved::tests::fake_cuda

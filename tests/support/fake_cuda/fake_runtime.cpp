@@ -111,6 +111,10 @@ Fault fault_from(const char* name) {
             static_cast<int>(number_from(name, text.substr(colon + 1)))};
 }
 
+void hang_at_exit() {
+    while (true) ::pause();
+}
+
 struct State {
     std::mutex mutex;
     Settings settings;
@@ -157,6 +161,7 @@ struct State {
             settings.hang_at = number_from(kHang, text);
         arm_path = variable("GLOVED_FAKE_CUDA_ARM");
         announce = settings.call.at != 0 || settings.launch.at != 0 || settings.hang_at != 0;
+        if (variable("GLOVED_FAKE_CUDA_HANG_AT_EXIT") == "1") std::atexit(hang_at_exit);
     }
 
     ThreadState& thread() const {
