@@ -50,6 +50,20 @@ def convert_sample(bin_dir, work):
     return model
 
 
+def status_fields(pid):
+    """The fields of /proc/PID/stat behind the program's name, which may contain blanks."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+        return stat.read().rpartition(")")[2].split()
+
+
+def is_stopped(pid):
+    """Whether SIGSTOP has stopped the process."""
+    try:
+        return status_fields(pid)[0] == "T"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 class Service:
     """A gloved that runs until stop() or the end of its `with` block. `given` goes to Popen."""
 
@@ -119,9 +133,7 @@ class Service:
             )
 
     def processor_s(self):
-        with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as stat:
-            # Fields behind the program's name, which may contain blanks.
-            fields = stat.read().rpartition(")")[2].split()
+        fields = status_fields(self.process.pid)
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def descriptors(self):
