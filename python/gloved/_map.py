@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
-from typing import Any, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Iterable, Iterator, List, Optional, Tuple, TypeVar
 
 from . import _files, _projection, _snapshot, requests
 from ._command import Commands, Fault, new_command, say, visible
@@ -35,6 +35,8 @@ _MEMBERS = ["word", "rank", "x", "y", "neighbors"]
 _SECONDS_BETWEEN_TOLD = 5.0
 _DECIMALS = 6
 _REPLACED = "the model was replaced meanwhile; begin again"
+
+_Item = TypeVar("_Item")
 
 
 def add_to(commands: Commands) -> None:
@@ -90,6 +92,12 @@ class _Progress:
             say(f"{self._what} of {done:,} of {self._total:,} words")
             self._next = time.monotonic() + _SECONDS_BETWEEN_TOLD
 
+    def watch(self, items: Iterable[_Item]) -> Iterator[_Item]:
+        """The items, one a word."""
+        for done, item in enumerate(items, 1):
+            yield item
+            self.tell(done)
+
 
 def _neighbors_of_reply(reply: Reply) -> Tuple[str, List[Tuple[str, float]]]:
     return reply["generation"], [(each["word"], each["score"]) for each in reply["results"]]
@@ -112,8 +120,8 @@ def _neighbors(
     )
     ids = numpy.full((count, k), -1, dtype="i4")
     distances = numpy.ones((count, k), dtype="f4")
-    progress = _Progress("neighbours", count)
-    for row, answer in enumerate(client.ask_all(asked, return_exceptions=True)):
+    answers = client.ask_all(asked, return_exceptions=True)
+    for row, answer in enumerate(_Progress("neighbours", count).watch(answers)):
         if isinstance(answer, ZeroVector):
             continue
         if isinstance(answer, GlovedError):
@@ -123,7 +131,6 @@ def _neighbors(
             raise Fault(_REPLACED)
         ids[row, : len(found)] = [snapshot.index[word] for word, _ in found]
         distances[row, : len(found)] = [1 - score for _, score in found]
-        progress.tell(row + 1)
     return ids, distances
 
 
@@ -173,7 +180,13 @@ def _read(client: Client, top: Optional[int]) -> Tuple[_snapshot.Snapshot, int, 
     if snapshot is None:
         raise Fault(_REPLACED)
     count = min(top or len(snapshot.words), len(snapshot.words))
-    vectors, generations = _snapshot.rows(client, snapshot.words[:count], range(count), count)
+    vectors, generations = _snapshot.rows(
+        client,
+        snapshot.words[:count],
+        range(count),
+        count,
+        _Progress("vectors", count).tell,
+    )
     if generations != [snapshot.generation]:
         raise Fault(_REPLACED)
     return snapshot, count, vectors
@@ -211,5 +224,5 @@ def _run(options: argparse.Namespace) -> None:
     else:
         projection = _projection.by_components(vectors)
     lines = _lines(snapshot.words[:count], projection.points, ids, distances)
-    _files.replace(path, lines)
+    _files.replace(path, _Progress("lines", count).watch(lines))
     print(f"{path}: {count:,} words, {projection.caption}", file=sys.stderr)

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from . import _vectors, requests
 from ._wire import Reply, Request
@@ -37,11 +47,16 @@ def _vectors_of_reply(reply: Reply) -> Tuple[str, bytes]:
 
 
 def rows(
-    client: Client, words: Sequence[str], places: Sequence[int], count: int
+    client: Client,
+    words: Sequence[str],
+    places: Sequence[int],
+    count: int,
+    tell: Callable[[int], None] = lambda _: None,
 ) -> Tuple[Any, List[str]]:
     """A matrix of `count` rows: the vector of words[i] is at row places[i], other rows are zero.
 
-    Returns it and the generations of the replies. There must be at least one word.
+    Returns it and the generations of the replies. There must be at least one word. tell() gets the
+    number of vectors that have been read, again and again.
     UnknownWord: the model does not have a word.
     """
     parts = list(chunks(words))
@@ -62,6 +77,7 @@ def rows(
             raise Unavailable("the model was replaced while its vectors were read; ask again")
         generations.add(generation)
         _vectors.put_rows(matrix, places[part], data)
+        tell(part.stop)
     return matrix, list(generations)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import gloved
 from conftest import Daemon, run_command
+from gloved import __main__, _map
 
 numpy = pytest.importorskip("numpy", reason="map needs numpy (package python3-numpy)")
 
@@ -97,6 +98,21 @@ def test_the_same_model_gives_the_same_bytes(stored: Daemon, tmp_path: Path) -> 
         assert draw_map(stored, "-o", str(tmp_path / name)).returncode == 0
         maps.append((tmp_path / name).read_bytes())
     assert maps[0] == maps[1]
+
+
+def test_long_work_tells_how_far_it_is(
+    stored: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(_map, "_SECONDS_BETWEEN_TOLD", 0.0)
+    path = str(tmp_path / "words.jsonl")
+    assert __main__.main(["map", "--socket", stored.socket, "-k", "7", "-o", path]) == 0
+    told = capsys.readouterr().err.splitlines()
+    for what in ("vectors", "neighbours", "lines"):
+        lines = [each for each in told if each.startswith(f"python3 -m gloved: {what} of ")]
+        assert lines[-1].endswith(" of 300 of 300 words")
+        assert len(lines) > 1
+        assert lines == sorted(lines, key=lambda each: int(each.split()[5]))
 
 
 def test_umap_puts_neighbors_together(stored: Daemon, tmp_path: Path) -> None:
