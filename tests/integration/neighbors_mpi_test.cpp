@@ -150,7 +150,8 @@ std::vector<pid_t> processes_of(const std::string& model) {
             name.data() + name.size())
             continue;
         std::ifstream file(entry.path() / "cmdline");
-        const std::string line((std::istreambuf_iterator<char>(file)), {});
+        std::string line;
+        std::getline(file, line);  // nothing from a process that ends meanwhile
         if (line.starts_with(program("gloved-neighbors-mpi")) &&
             line.ends_with('\0' + model + '\0'))
             found.push_back(pid);
@@ -238,6 +239,10 @@ TEST_F(NeighborsMpi, ALostProcessCostsItsPartAlone) {
         if (!processes.empty()) ::kill(processes[random() % processes.size()], SIGKILL);
         const Finished ended = started.wait();
         if (ended.exit_code != 0) ++killed;
+        // mpirun does not wait for those that it has killed.
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+        while (!processes_of(model_).empty() && std::chrono::steady_clock::now() < deadline)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
         EXPECT_TRUE(processes_of(model_).empty());
         const std::size_t kept = count_files(parts_);
         most_parts = std::max(most_parts, kept);
