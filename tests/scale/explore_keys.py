@@ -26,10 +26,13 @@ let begin = 0;
 addEventListener("keydown", ({ key, ctrlKey }) => {
     begin = key.length === 1 && key !== " " && !ctrlKey ? performance.now() : 0;
 }, true);
-const done = () => requestAnimationFrame(() => requestAnimationFrame(() => {
-    if (begin) times.push(performance.now() - begin);
+// A change that comes before the key is not its answer: that of an emptied field, say.
+const done = () => {
+    const from = begin;
     begin = 0;
-}));
+    if (!from) return;
+    requestAnimationFrame(() => requestAnimationFrame(() => times.push(performance.now() - from)));
+};
 for (const id of ["results", "say"]) {
     new MutationObserver(done).observe(document.getElementById(id), { childList: true });
 }
