@@ -54,6 +54,9 @@ class _Handler(BaseHTTPRequestHandler):
     server: PageServer
     protocol_version = "HTTP/1.1"
     timeout = _IDLE_SECONDS
+    # A reply goes out in two pieces, and the second would wait for the browser's word of the first:
+    # up to 40 ms, where a browser puts off such words.
+    disable_nagle_algorithm = True
 
     def version_string(self) -> str:
         return "gloved"
