@@ -42,7 +42,7 @@ constexpr int kProbesPerInterval = 4;
 
 /// Ends the process with status 1 after `time`: on a GPU that hangs, a thread may never return.
 void exit_after(std::chrono::microseconds time) {
-    // Made here, since the handler may not allocate. Never destroyed: it may come after main.
+    // Made here, since the handler may not allocate. Never destroyed: the alarm may follow main.
     static const auto& message = *new std::string(std::string(log_prefix_of_errors()) +
                                                   "engine did not stop in time; exiting\n");
     struct sigaction action {};

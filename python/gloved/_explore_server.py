@@ -54,8 +54,8 @@ class _Handler(BaseHTTPRequestHandler):
     server: PageServer
     protocol_version = "HTTP/1.1"
     timeout = _IDLE_SECONDS
-    # A reply goes out in two pieces, and the second would wait for the browser's word of the first:
-    # up to 40 ms, where a browser puts off such words.
+    # A reply is sent in two pieces. Nagle's algorithm would keep the second until the browser's
+    # machine acknowledges the first, which it puts off by up to 40 ms.
     disable_nagle_algorithm = True
 
     def version_string(self) -> str:
