@@ -159,6 +159,21 @@ def serve(bin_dir: Path) -> Iterator[Callable[..., Daemon]]:
     yield from _serving(bin_dir)
 
 
+@pytest.fixture
+def serve_text(
+    serve: Callable[..., Daemon], convert: Callable[[Path, Path], Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[bytes], Daemon]:
+    """A function that starts a Daemon with a model of some lines of GloVe text."""
+
+    def start(text: bytes) -> Daemon:
+        work = tmp_path_factory.mktemp("text")
+        (work / "text").write_bytes(text)
+        return serve("--model", str(convert(work / "text", work / "model")))
+
+    return start
+
+
 @pytest.fixture(scope="session")
 def serve_all(bin_dir: Path) -> Iterator[Callable[..., Daemon]]:
     """As serve, for daemons that several tests share."""

@@ -365,12 +365,8 @@ k=3 0.2 0.4 0.5 0
 """
 
 
-def test_each_word_can_be_typed_as_it_is_shown(
-    serve: Callable[..., Daemon], convert: Callable[[Path, Path], Path], tmp_path: Path
-) -> None:
-    (tmp_path / "odd.txt").write_bytes(ODD_TEXT)
-    daemon = serve("--model", str(convert(tmp_path / "odd.txt", tmp_path / "odd")))
-    explorer = Explorer(daemon)
+def test_each_word_can_be_typed_as_it_is_shown(serve_text: Callable[[bytes], Daemon]) -> None:
+    explorer = Explorer(serve_text(ODD_TEXT))
     try:
         results = explorer.ask("near", q="the", k=20)["results"]
         assert {each["typed"] for each in results} == {

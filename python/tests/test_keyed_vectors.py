@@ -43,14 +43,9 @@ def shared_kv(daemon: Daemon) -> Iterator[KeyedVectors]:
 
 
 @pytest.fixture
-def odd_kv(
-    tmp_path: Path, convert: Callable[[Path, Path], Path], serve: Callable[..., Daemon]
-) -> Iterator[KeyedVectors]:
+def odd_kv(serve_text: Callable[[bytes], Daemon]) -> Iterator[KeyedVectors]:
     """Eight words: a zero vector, two equal ones, a word that is not UTF-8."""
-    text = tmp_path / "odd.txt"
-    text.write_bytes(ODD_TEXT)
-    started = serve("--model", str(convert(text, tmp_path / "model")))
-    with gloved.connect(started.socket) as opened:
+    with gloved.connect(serve_text(ODD_TEXT).socket) as opened:
         yield opened
 
 
@@ -616,19 +611,17 @@ def test_evaluate_word_analogies(kv: KeyedVectors, tmp_path: Path) -> None:
 
 
 def test_analogies_are_asked_of_frequent_words(
-    tmp_path: Path, convert: Callable[[Path, Path], Path], serve: Callable[..., Daemon]
+    serve_text: Callable[[bytes], Daemon], tmp_path: Path
 ) -> None:
     # Six rare words are nearer than the answer. B is rarer than b, and its answer would be other.
-    text = tmp_path / "words.txt"
     rare = "".join(f"rare{i} -1 1 1.00{i}\n" for i in range(6))
-    text.write_text(
+    text = (
         "a 1 0 0\nb 0 1 0\nc 0 0 1\nanswer -1 1 0.9\n"
         f"B 5 -5 5\nother -0.42 -0.58 1.58\n{rare}"
     )
     path = tmp_path / "questions.txt"
     path.write_text(": one\na b c answer\n")
-    started = serve("--model", str(convert(text, tmp_path / "model")))
-    with gloved.connect(started.socket) as kv:
+    with gloved.connect(serve_text(text.encode()).socket) as kv:
         assert kv.evaluate_word_analogies(path, restrict_vocab=6)[0] == 1
         assert kv.evaluate_word_analogies(path)[0] == 0
         assert kv.evaluate_word_analogies(path, restrict_vocab=3)[1][0]["incorrect"] == []

@@ -136,8 +136,7 @@ def test_umap_puts_neighbors_together(stored: Daemon, tmp_path: Path) -> None:
 
 
 def test_refuses_what_it_cannot_do(
-    stored: Daemon, serve: Callable[..., Daemon], convert: Callable[[Path, Path], Path],
-    tmp_path: Path,
+    stored: Daemon, serve_text: Callable[[bytes], Daemon], tmp_path: Path
 ) -> None:
     path = tmp_path / "mine.jsonl"
     path.write_text('{"word": "mine"}\n')
@@ -154,18 +153,15 @@ def test_refuses_what_it_cannot_do(
     assert done.returncode == 1 and "ends with .jsonl" in done.stderr
     done = draw_map(stored, "-o", str(tmp_path / "no" / "x.jsonl"))
     assert done.returncode == 1 and "No such file" in done.stderr
-    (tmp_path / "one").write_text("alone 1 2\n")
-    daemon = serve("--model", str(convert(tmp_path / "one", tmp_path / "alone")))
-    done = draw_map(daemon, "-o", str(tmp_path / "alone.jsonl"))
+    done = draw_map(serve_text(b"alone 1 2\n"), "-o", str(tmp_path / "alone.jsonl"))
     assert done.returncode == 1 and "two words or more" in done.stderr
     assert not (tmp_path / "alone.jsonl").exists()
 
 
 def test_words_without_a_direction_have_no_neighbors(
-    serve: Callable[..., Daemon], convert: Callable[[Path, Path], Path], tmp_path: Path
+    serve_text: Callable[[bytes], Daemon], tmp_path: Path
 ) -> None:
-    (tmp_path / "text").write_bytes(b"a 1 0\nzero 0 0\ncaf\xe9 1 1\n")
-    daemon = serve("--model", str(convert(tmp_path / "text", tmp_path / "model")))
+    daemon = serve_text(b"a 1 0\nzero 0 0\ncaf\xe9 1 1\n")
     path = tmp_path / "words.jsonl"
     done = draw_map(daemon, "-o", str(path))
     assert done.returncode == 0, done.stderr

@@ -160,11 +160,8 @@ class _Tags(HTMLParser):
         self.addresses += [each for each in attributes if each[0] in ("src", "href")]
 
 
-def test_odd_words_are_text(
-    serve: Callable[..., Daemon], convert: Callable[[Path, Path], Path], tmp_path: Path
-) -> None:
-    (tmp_path / "odd.txt").write_bytes(ODD_TEXT)
-    daemon = serve("--model", str(convert(tmp_path / "odd.txt", tmp_path / "odd")))
+def test_odd_words_are_text(serve_text: Callable[[bytes], Daemon], tmp_path: Path) -> None:
+    daemon = serve_text(ODD_TEXT)
     for form in ("svg", "html", "png"):
         done = plot(daemon, "the", "-k", "7", "-o", str(tmp_path / f"odd.{form}"))
         assert (done.returncode, done.stderr) == (0, b"")

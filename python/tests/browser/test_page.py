@@ -242,11 +242,8 @@ def test_other_questions(page: Page, client: gloved.Client) -> None:
     assert page.errors() == []
 
 
-def test_words_are_text(
-    serve: Callable[..., Daemon], convert: Callable[[Path, Path], Path], tmp_path: Path
-) -> None:
-    (tmp_path / "odd.txt").write_bytes(ODD_TEXT)
-    daemon = serve("--model", str(convert(tmp_path / "odd.txt", tmp_path / "odd")))
+def test_words_are_text(serve_text: Callable[[bytes], Daemon]) -> None:
+    daemon = serve_text(ODD_TEXT)
     explorer = Explorer(daemon)
     page = Page(explorer)
     try:
