@@ -43,8 +43,8 @@ constexpr int kProbesPerInterval = 4;
 /// Ends the process with status 1 after `time`: on a GPU that hangs, a thread may never return.
 void exit_after(std::chrono::microseconds time) {
     // Made here, since the handler may not allocate. Never destroyed: the alarm may follow main.
-    static const auto& message = *new std::string(std::string(log_prefix_of_errors()) +
-                                                  "engine did not stop in time; exiting\n");
+    static const auto& message = *new std::string(
+        fmt::format("{}engine did not stop in time; exiting\n", log_prefix_of_errors()));
     struct sigaction action {};
     action.sa_handler = [](int) {
         write_emergency_line(message);

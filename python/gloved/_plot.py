@@ -63,7 +63,7 @@ def add_to(commands: Commands) -> None:
     plot.add_argument("--case", choices=("exact", "ignore"), help="take words in another case")
     plot.add_argument("--unknown", choices=("error", "skip"), help="leave unknown words out")
     plot.add_argument("--force", action="store_true", help="overwrite files of others too")
-    plot.set_defaults(run=_plot)
+    plot.set_defaults(run=_run)
 
 
 def _count(text: str) -> int:
@@ -135,7 +135,7 @@ def _tell(found: Neighborhood) -> None:
         say(note)
 
 
-def _plot(options: argparse.Namespace) -> None:
+def _run(options: argparse.Namespace) -> None:
     if options.output is None and options.tsv is None:
         raise Fault("nothing to write: name a file with -o, or a directory with --tsv")
     form = Path(options.output or "").suffix.lstrip(".").lower()
