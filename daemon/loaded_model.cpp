@@ -7,7 +7,7 @@
 namespace gloved::daemon {
 namespace {
 
-/// Time limit of a search; what it has found by then is the result.
+/// Time that a search may compute; what it has found by then is the result.
 constexpr std::chrono::milliseconds kMaxSuggestTime{5};
 
 std::vector<std::unique_ptr<EngineWorker>> workers_of(
@@ -51,7 +51,7 @@ EngineWorker* LoadedModel::find_worker(const std::string& name) const {
 
 std::vector<std::string> LoadedModel::suggest(std::string_view word) {
     if (!spelling_) spelling_ = std::make_unique<SpellingIndex>(model_);
-    return spelling_->suggest(word, Clock::now() + kMaxSuggestTime);
+    return spelling_->suggest(word, ThreadClock::now() + kMaxSuggestTime);
 }
 
 void LoadedModel::stop() const {

@@ -1,5 +1,7 @@
 #include "daemon/spelling.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -152,6 +154,12 @@ struct Suggestion {
 
 }  // namespace
 
+ThreadClock::time_point ThreadClock::now() noexcept {
+    timespec time{};
+    (void)::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+}
+
 SpellingIndex::SpellingIndex(std::shared_ptr<const format::Model> model)
     : model_(std::move(model)) {
     const std::size_t rows = model_->rows();
@@ -185,9 +193,7 @@ SpellingIndex::SpellingIndex(std::shared_ptr<const format::Model> model)
 /// A search for one unknown word.
 class SpellingIndex::Search {
   public:
-    using Clock = std::chrono::steady_clock;
-
-    Search(const SpellingIndex& index, std::string_view word, Clock::time_point deadline)
+    Search(const SpellingIndex& index, std::string_view word, ThreadClock::time_point deadline)
         : index_(index),
           model_(*index.model_),
           word_(word),
@@ -227,7 +233,7 @@ class SpellingIndex::Search {
         const std::size_t end = index_.begins_[static_cast<std::size_t>(length) + 1];
         for (std::size_t at = index_.begins_[static_cast<std::size_t>(length)]; at < end;
              at += kBlockWords) {
-            if (Clock::now() >= deadline_) return false;
+            if (ThreadClock::now() >= deadline_) return false;
             const std::uint32_t min_rank = model_.ranks()[index_.rows_[at]];
             const int distance = limit(min_rank);
             if (distance < std::abs(extra_length)) return true;
@@ -264,7 +270,7 @@ class SpellingIndex::Search {
     bool compare_candidates(std::uint32_t min_rank) {
         for (const Candidate& candidate : std::span(candidates_).first(candidate_count_)) {
             // Unbounded lengths: one comparison may take longer than a block of others.
-            if (wanted_.length == kMaxLength && Clock::now() >= deadline_) return false;
+            if (wanted_.length == kMaxLength && ThreadClock::now() >= deadline_) return false;
             const int max_distance = limit(min_rank);
             if (max_distance < 0) return true;
             fold_into(candidate.key, folded_.size() + static_cast<std::size_t>(max_distance) + 1,
@@ -281,7 +287,7 @@ class SpellingIndex::Search {
     const SpellingIndex& index_;
     const format::Model& model_;
     const std::string_view word_;
-    const Clock::time_point deadline_;
+    const ThreadClock::time_point deadline_;
     const Signature wanted_;
     std::vector<std::uint32_t> folded_;      // the word's code points
     std::vector<std::uint32_t> folded_key_;  // those of the current candidate
@@ -291,8 +297,8 @@ class SpellingIndex::Search {
     std::vector<Suggestion> best_;
 };
 
-std::vector<std::string> SpellingIndex::suggest(
-    std::string_view word, std::chrono::steady_clock::time_point deadline) const {
+std::vector<std::string> SpellingIndex::suggest(std::string_view word,
+                                                ThreadClock::time_point deadline) const {
     std::vector<std::string> words;
     for (const Suggestion& suggestion : Search(*this, word, deadline).run())
         words.emplace_back(model_->key(suggestion.row));

@@ -15,6 +15,17 @@
 
 namespace gloved::daemon {
 
+/// The time that the calling thread has computed. It stands still while the thread waits for a
+/// processor, so that what a search finds by a deadline does not depend on what else runs.
+struct ThreadClock {
+    using duration = std::chrono::nanoseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<ThreadClock>;
+    static constexpr bool is_steady = true;
+    static time_point now() noexcept;
+};
+
 /// Finds near spellings by scanning all words of about the same length, most frequent first. Holds
 /// nine bytes per word besides the model. Immutable: any number of threads may call `suggest`.
 ///
@@ -37,8 +48,7 @@ class SpellingIndex {
     /// Among 2.2 million words this usually takes less than a millisecond, and a few if many have
     /// nearly the same letters. If `deadline` passes first, returns the best words found so far;
     /// words as long as `word` are searched first, frequent ones before others.
-    std::vector<std::string> suggest(std::string_view word,
-                                     std::chrono::steady_clock::time_point deadline) const;
+    std::vector<std::string> suggest(std::string_view word, ThreadClock::time_point deadline) const;
 
     /// Bytes of memory that the index holds besides the model.
     std::size_t size_bytes() const;

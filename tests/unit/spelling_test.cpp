@@ -28,7 +28,7 @@ namespace gloved::daemon {
 namespace {
 
 using Words = std::vector<std::string>;
-using Clock = std::chrono::steady_clock;
+using Clock = ThreadClock;
 
 constexpr auto kNoDeadline = Clock::time_point::max();
 
@@ -225,6 +225,10 @@ TEST_F(SpellingOfTheSample, AnswersAnyNumberOfThreadsAlike) {
 
 TEST_F(SpellingOfTheSample, StopsAtTheDeadline) {
     EXPECT_EQ(index_->suggest("King", Clock::now()), Words());
+    // Time that others compute is not taken from a search.
+    const auto deadline = Clock::now() + std::chrono::seconds(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+    EXPECT_EQ(index_->suggest("Kingg", deadline).at(0), "king");
 }
 
 TEST(Spelling, ComparesWithoutCaseInEveryScriptThatFolds) {
