@@ -198,6 +198,7 @@ class SpellingIndex::Search {
           model_(*index.model_),
           word_(word),
           deadline_(deadline),
+          earliest_end_(std::chrono::steady_clock::now() + (deadline - ThreadClock::now())),
           wanted_(signature_of(word)) {
         fold_into(word, word.size(), folded_);
     }
@@ -218,6 +219,12 @@ class SpellingIndex::Search {
         format::Row row = 0;
     };
 
+    /// Whether the deadline has passed. Reading the thread's clock is a system call, and no thread
+    /// computes for longer than real time passes.
+    bool is_late() const {
+        return std::chrono::steady_clock::now() >= earliest_end_ && ThreadClock::now() >= deadline_;
+    }
+
     /// The distance at which a word of this rank or a larger one still is among the best so far; −1
     /// for none.
     int limit(std::uint32_t rank) const {
@@ -233,7 +240,7 @@ class SpellingIndex::Search {
         const std::size_t end = index_.begins_[static_cast<std::size_t>(length) + 1];
         for (std::size_t at = index_.begins_[static_cast<std::size_t>(length)]; at < end;
              at += kBlockWords) {
-            if (ThreadClock::now() >= deadline_) return false;
+            if (is_late()) return false;
             const std::uint32_t min_rank = model_.ranks()[index_.rows_[at]];
             const int distance = limit(min_rank);
             if (distance < std::abs(extra_length)) return true;
@@ -270,7 +277,7 @@ class SpellingIndex::Search {
     bool compare_candidates(std::uint32_t min_rank) {
         for (const Candidate& candidate : std::span(candidates_).first(candidate_count_)) {
             // Unbounded lengths: one comparison may take longer than a block of others.
-            if (wanted_.length == kMaxLength && ThreadClock::now() >= deadline_) return false;
+            if (wanted_.length == kMaxLength && is_late()) return false;
             const int max_distance = limit(min_rank);
             if (max_distance < 0) return true;
             fold_into(candidate.key, folded_.size() + static_cast<std::size_t>(max_distance) + 1,
@@ -288,6 +295,7 @@ class SpellingIndex::Search {
     const format::Model& model_;
     const std::string_view word_;
     const ThreadClock::time_point deadline_;
+    const std::chrono::steady_clock::time_point earliest_end_;
     const Signature wanted_;
     std::vector<std::uint32_t> folded_;      // the word's code points
     std::vector<std::uint32_t> folded_key_;  // those of the current candidate

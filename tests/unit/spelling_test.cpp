@@ -30,7 +30,7 @@ namespace {
 using Words = std::vector<std::string>;
 using Clock = ThreadClock;
 
-constexpr auto kNoDeadline = Clock::time_point::max();
+constexpr Clock::time_point kNoDeadline{std::chrono::hours(24)};
 
 std::vector<std::uint32_t> folded(std::string_view word) {
     std::vector<std::uint32_t> code_points;
