@@ -203,12 +203,6 @@ cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, Job job,
     const std::size_t stage = stage_bytes(job.grid.columns) * job.grid.turns();
     const std::size_t room = shape.shared_bytes - kStatic;
     job.stages = room >= kMaxStages * stage ? kMaxStages : kMinStages;
-    // An attribute per device, the same for all launches of it.
-    if (const auto error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                static_cast<int>(room));
-        error != cudaSuccess) {
-        return error;
-    }
     return launch_early(shape, kernel, dim3(job.grid.ranges, job.grid.panels), kThreads,
                         job.stages * stage, stream, model, queries, job, work);
 }
@@ -216,7 +210,7 @@ cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, Job job,
 }  // namespace
 
 cudaError_t load_code_multiply_mma_kernels() {
-    return load_each(code_multiply<true>, code_multiply<false>);
+    return load_and_allow(code_multiply<true>, code_multiply<false>);
 }
 
 cudaError_t multiply_by_mma(const DeviceModel& model, const DeviceQueries& queries, const Job& job,

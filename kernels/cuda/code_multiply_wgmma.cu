@@ -279,13 +279,6 @@ cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, Job job,
     // one before it by a bit, so nobody may wait for a phase before the one before it is over.
     job.stages -= job.stages % job.grid.turns();
     const std::size_t shared = digit_bytes + job.stages * stage;
-    // An attribute per device; setting it each time costs little. Always the same, since launches
-    // of other engines may come between this and the next line.
-    if (const auto error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                static_cast<int>(shape.shared_bytes - kStatic));
-        error != cudaSuccess) {
-        return error;
-    }
     return launch_early(shape, kernel, dim3(job.grid.ranges, job.grid.panels), kThreads, shared,
                         stream, model, queries, job, work);
 }
@@ -306,7 +299,7 @@ cudaError_t with_steps(unsigned steps, const Use& use) {
 bool wgmma_is_built() {
     for (unsigned steps = 1; steps <= kMaxWholeSteps + 1; ++steps) {
         const cudaError_t error = with_steps(steps, [](auto constant) {
-            return load_each(code_multiply<constant, true>, code_multiply<constant, false>);
+            return load_and_allow(code_multiply<constant, true>, code_multiply<constant, false>);
         });
         if (error == cudaSuccess) continue;
         (void)cudaGetLastError();

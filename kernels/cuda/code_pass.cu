@@ -404,11 +404,13 @@ __global__ __launch_bounds__(Block::kThreads) void finish(DeviceModel model, Dev
 }  // namespace
 
 cudaError_t load_code_pass_kernels() {
-    return load_each(prepare, mark_rows, first_floor, raise_floor<UsualBlock>, finish<UsualBlock>,
-                     raise_floor<WideBlock<kLessRoom>>, finish<WideBlock<kLessRoom>>,
-                     raise_floor<WideBlock<kMuchRoom>>, finish<WideBlock<kMuchRoom>>,
-                     raise_floor<RoomyBlock<kLessRoom>>, finish<RoomyBlock<kLessRoom>>,
-                     raise_floor<RoomyBlock<kMuchRoom>>, finish<RoomyBlock<kMuchRoom>>);
+    if (const auto error = load_each(prepare, mark_rows, first_floor); error != cudaSuccess)
+        return error;
+    return load_and_allow(raise_floor<UsualBlock>, finish<UsualBlock>,
+                          raise_floor<WideBlock<kLessRoom>>, finish<WideBlock<kLessRoom>>,
+                          raise_floor<WideBlock<kMuchRoom>>, finish<WideBlock<kMuchRoom>>,
+                          raise_floor<RoomyBlock<kLessRoom>>, finish<RoomyBlock<kLessRoom>>,
+                          raise_floor<RoomyBlock<kMuchRoom>>, finish<RoomyBlock<kMuchRoom>>);
 }
 
 std::uint32_t code_pass_capacity() { return kMaxCodePass; }
@@ -443,10 +445,6 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
     };
     const auto for_each_query = [&](auto kernel, unsigned threads, std::size_t shared,
                                     auto... arguments) {
-        // An attribute per device; setting it each time costs little.
-        const auto set = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                              static_cast<int>(shared));
-        if (set != cudaSuccess) return set;
         return launch_early(shape, kernel, queries.count, threads, shared, stream, model, queries,
                             arguments...);
     };

@@ -267,6 +267,27 @@ cudaError_t load_each(Kernels*... kernels) {
     return error;
 }
 
+/// As load_each, and lets the kernels have all the dynamic shared memory that a block may have on
+/// the current device. Only this sets attributes: they belong to a kernel on a device, and one that
+/// a launch set for its model would hold for launches of other models too.
+template <class... Kernels>
+cudaError_t load_and_allow(Kernels*... kernels) {
+    int device = 0;
+    int most = 0;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    const auto allow = [&](auto* kernel) {
+        cudaFuncAttributes attributes{};
+        const cudaError_t loaded = cudaFuncGetAttributes(&attributes, kernel);
+        if (loaded != cudaSuccess) return loaded;
+        return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    most - static_cast<int>(attributes.sharedSizeBytes));
+    };
+    ((error = error == cudaSuccess ? allow(kernels) : error), ...);
+    return error;
+}
+
 /// Whether `a` comes before `b` in an answer, as comes_before of kernels/engine.hpp.
 __device__ inline bool comes_before(const Found& a, const Found& b) {
     return a.score != b.score ? a.score > b.score : a.row < b.row;

@@ -289,12 +289,6 @@ cudaError_t run_multiply(const DeviceModel& model, const DeviceQueries& queries,
     const unsigned tiles = (part.groups + tile_groups - 1) / tile_groups;
     const unsigned in_y =
         min(tiles, max(static_cast<unsigned>(shape.processors) * kBlocksPerProcessor / in_x, 1U));
-    // An attribute per device; setting it each time costs little.
-    if (const auto error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                static_cast<int>(shared));
-        error != cudaSuccess) {
-        return error;
-    }
     kernel<<<dim3(in_x, in_y), kThreads, shared, stream>>>(model, queries, part, columns,
                                                            tile_groups, work.plane);
     return cudaGetLastError();
@@ -323,10 +317,11 @@ cudaError_t multiply(const DeviceModel& model, const DeviceQueries& queries, con
 }  // namespace
 
 cudaError_t load_plane_multiply_kernels() {
-    return load_each(plane_multiply<1, true>, plane_multiply<2, true>, plane_multiply<4, true>,
-                     plane_multiply<7, true>, plane_multiply<kMaxProducts, true>,
-                     plane_multiply<1, false>, plane_multiply<2, false>, plane_multiply<4, false>,
-                     plane_multiply<7, false>, plane_multiply<kMaxProducts, false>);
+    return load_and_allow(plane_multiply<1, true>, plane_multiply<2, true>, plane_multiply<4, true>,
+                          plane_multiply<7, true>, plane_multiply<kMaxProducts, true>,
+                          plane_multiply<1, false>, plane_multiply<2, false>,
+                          plane_multiply<4, false>, plane_multiply<7, false>,
+                          plane_multiply<kMaxProducts, false>);
 }
 
 std::uint32_t plane_pass_capacity(std::size_t rows, std::uint32_t dim, const DeviceShape& shape) {

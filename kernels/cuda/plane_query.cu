@@ -553,23 +553,6 @@ PlaneGrid grid_of(const DeviceModel& model, const DeviceQueries& queries,
     return {units, model.plane.steps, queries.count, shape};
 }
 
-/// Loads kernels onto the current device, and lets them have all shared memory of a multiprocessor.
-template <class... Kernels>
-cudaError_t load_and_allow(Kernels*... kernels) {
-    int device = 0;
-    int most = 0;
-    cudaError_t error = load_each(kernels...);
-    if (error == cudaSuccess) error = cudaGetDevice(&device);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    const auto allow = [&](auto* kernel) {
-        return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    most - static_cast<int>(kPlaneStaticShared));
-    };
-    ((error = error == cudaSuccess ? allow(kernels) : error), ...);
-    return error;
-}
-
 template <unsigned kLoads>
 cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, const InlineQuery& inlined,
                 const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {

@@ -199,13 +199,6 @@ template <unsigned kVectors>
 cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
                 const DeviceShape& shape, std::uint32_t& warps, cudaStream_t on) {
     constexpr std::size_t kShared = kTileBytes<kVectors> * TileShape<kVectors>::kStages;
-    // An attribute per device; setting it each time costs little.
-    if (const auto error =
-            cudaFuncSetAttribute(stream<kVectors>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(kShared));
-        error != cudaSuccess) {
-        return error;
-    }
     warps = warps_of<kVectors>(model, shape);
     StreamQuery<kVectors> inlined;
     std::memcpy(inlined.unit, queries.host.unit, sizeof(inlined.unit));
@@ -243,7 +236,7 @@ constexpr std::size_t kMaxShared =
 }  // namespace
 
 cudaError_t load_stream_kernels() {
-    return load_each(stream<7>, stream<13>, stream<25>, stream<50>, stream<75>);
+    return load_and_allow(stream<7>, stream<13>, stream<25>, stream<50>, stream<75>);
 }
 
 bool stream_is_built() {
