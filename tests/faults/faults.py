@@ -30,8 +30,16 @@ CHANGES = {
 
 
 def skip(reason):
+    """Ends the program, which has checked nothing yet, because the machine does not allow it."""
     print(f"skipped: {reason}")
     sys.exit(SKIPPED)
+
+
+def need_program(name, package):
+    """Ends the program if another one is missing: as skipped, or failed with GLOVED_NO_SKIP."""
+    if shutil.which(name) is None:
+        print(f"skipped: there is no {name} here (package {package})")
+        sys.exit(1 if os.environ.get("GLOVED_NO_SKIP") else SKIPPED)
 
 
 def parser(doc):
@@ -261,8 +269,7 @@ def has_gpu():
 
 
 def need_strace():
-    if shutil.which("strace") is None:
-        skip("there is no strace here")
+    need_program("strace", "strace")
     with tempfile.TemporaryDirectory() as work:
         log = os.path.join(work, "log")
         probe = run(strace_command(log, "close:error=EIO:when=1") + ["/bin/true"])

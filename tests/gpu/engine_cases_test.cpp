@@ -284,7 +284,7 @@ std::vector<kernels::Hit> hits_of(const kernels::cuda::ShardAnswer& answer) {
 TEST(GpuPlanePasses, TilesOfEveryWidthAreReadWithinTheirMemory) {
     if (no_device()) GTEST_SKIP() << kNoDevice;
     if (!kernels::cuda::read_device(0)->shape.integer_products)
-        GTEST_SKIP() << "this device has no passes over the plane";
+        GTEST_SKIP() << "skipped: this device has no passes over the plane";
     for (const std::size_t dim :
          {1U, 32U, 33U, 64U, 65U, 80U, 96U, 128U, 129U, 130U, 176U, 224U, 225U, 256U, 272U, 320U}) {
         const TempDir dir;
@@ -477,7 +477,7 @@ TEST(GpuPlanePasses, FewProcessorsHaveRoomForWhatAPartLetsThrough) {
     }
     const auto model = make_model(dir / "model", entries);
     if (!read_device(0)->shape.integer_products)
-        GTEST_SKIP() << "this device has no passes over the plane";
+        GTEST_SKIP() << "skipped: this device has no passes over the plane";
     const auto shard = shard_on_processors(model, 1);
 
     std::vector<Query> queries;

@@ -36,34 +36,30 @@ add_test(NAME bench_matmin_of_integers COMMAND gloved-bench matmin --count 300 -
 set_tests_properties(bench_distmat bench_distmat_of_many_rows bench_matmin bench_matmin_of_integers
   PROPERTIES
   LABELS unit TIMEOUT 60 FAIL_REGULAR_EXPRESSION "nan|inf")
-add_test(NAME bench_distmat_wrong_usage COMMAND gloved-bench distmat --rungs cpu,shared64)
-set_tests_properties(bench_distmat_wrong_usage PROPERTIES LABELS unit TIMEOUT 60
-  PASS_REGULAR_EXPRESSION
-    "--rungs: there is no 'shared64'; there are sequential, cpu, .*see gloved-bench distmat --help")
-add_test(NAME bench_matmin_wrong_usage COMMAND gloved-bench matmin --shape 3)
-set_tests_properties(bench_matmin_wrong_usage PROPERTIES LABELS unit TIMEOUT 60
-  PASS_REGULAR_EXPRESSION
-    "--shape takes rows and columns with an x between, as 3x3; see gloved-bench matmin --help")
 
-# Of a GPU's rungs alone nothing is left to measure without one. The variable hides what is there.
-add_test(NAME bench_rungs_that_cannot_run COMMAND gloved-bench --rows 300 --dim 5 --rungs v1,v5
-  --repeat 1)
-set_tests_properties(bench_rungs_that_cannot_run PROPERTIES LABELS unit TIMEOUT 60 ENVIRONMENT
-  CUDA_VISIBLE_DEVICES=
-  PASS_REGULAR_EXPRESSION "none of these rungs can run here: ")
+# gloved_add_refusal(NAME STATUS PATTERN ARGUMENT…): gloved-bench ends so, and says why.
+function(gloved_add_refusal name status pattern)
+  add_test(NAME ${name} COMMAND ${PROJECT_SOURCE_DIR}/tests/refuses ${status} "${pattern}"
+    $<TARGET_FILE:gloved-bench> ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 60
+    ENVIRONMENT "${gloved_without_gpu}")
+endfunction()
+
+gloved_add_refusal(bench_distmat_wrong_usage 2
+  "--rungs: there is no 'shared64'; there are sequential, cpu, .*see gloved-bench distmat --help"
+  distmat --rungs cpu,shared64)
+gloved_add_refusal(bench_matmin_wrong_usage 2
+  "--shape takes rows and columns with an x between, as 3x3; see gloved-bench matmin --help"
+  matmin --shape 3)
+# Of a GPU's rungs alone nothing is left to measure without one.
+gloved_add_refusal(bench_rungs_that_cannot_run 1 "none of these rungs can run here: "
+  --rows 300 --dim 5 --rungs v1,v5 --repeat 1)
 # Options that would say nothing.
-add_test(NAME bench_dim_of_a_model COMMAND gloved-bench --model none --dim 5)
-set_tests_properties(bench_dim_of_a_model PROPERTIES LABELS unit TIMEOUT 60
-  PASS_REGULAR_EXPRESSION "--dim needs --rows")
-add_test(NAME bench_seconds_without_rungs COMMAND gloved-bench --rows 300 --rung-seconds 5)
-set_tests_properties(bench_seconds_without_rungs PROPERTIES LABELS unit TIMEOUT 60
-  PASS_REGULAR_EXPRESSION "--rung-seconds needs --rungs")
-add_test(NAME bench_rate_of_no_load COMMAND gloved-bench --rows 300 --rate 5)
-set_tests_properties(bench_rate_of_no_load PROPERTIES LABELS unit TIMEOUT 60
-  PASS_REGULAR_EXPRESSION "--rate needs --load")
-add_test(NAME bench_load_of_an_engine COMMAND gloved-bench --load none --engine cpu)
-set_tests_properties(bench_load_of_an_engine PROPERTIES LABELS unit TIMEOUT 60
-  PASS_REGULAR_EXPRESSION "--engine cannot be used with --load")
-add_test(NAME bench_load_of_no_verb COMMAND gloved-bench --load none --mix near=1,quit)
-set_tests_properties(bench_load_of_no_verb PROPERTIES LABELS unit TIMEOUT 60
-  PASS_REGULAR_EXPRESSION "--mix: there is no 'quit'; there are near, ")
+gloved_add_refusal(bench_dim_of_a_model 2 "--dim needs --rows" --model none --dim 5)
+gloved_add_refusal(bench_seconds_without_rungs 2 "--rung-seconds needs --rungs"
+  --rows 300 --rung-seconds 5)
+gloved_add_refusal(bench_rate_of_no_load 2 "--rate needs --load" --rows 300 --rate 5)
+gloved_add_refusal(bench_load_of_an_engine 2 "--engine cannot be used with --load"
+  --load none --engine cpu)
+gloved_add_refusal(bench_load_of_no_verb 2 "--mix: there is no 'quit'; there are near, "
+  --load none --mix near=1,quit)
