@@ -151,21 +151,23 @@ void expect_rectangles_equal(std::size_t rows, std::size_t dim,
     const std::vector<float> values = random_points(rows, dim);
     const PointsView points{values.data(), rows, dim};
     const auto sequential = made(make_distance_engine("sequential", points, Metric::euclidean, {}));
-    for (const char* rung : kRungs) {
-        const auto engine = made(make_device_distance(rung, points, Metric::euclidean, {}));
-        for (const Rectangle& rectangle : rectangles) {
-            for (const bool mirrored : {false, true}) {
-                SCOPED_TRACE(std::string(rung) + ", rows " + std::to_string(rectangle.first_row) +
-                             " and " + std::to_string(rectangle.rows) + " on, columns " +
-                             std::to_string(rectangle.first_column) + " and " +
-                             std::to_string(rectangle.columns) + " on" +
-                             (mirrored ? ", mirrored" : ""));
-                Canvas wanted(rectangle.rows, rectangle.columns, 3);
-                Canvas wanted_mirror(rectangle.columns, rectangle.rows, 5);
-                run(*sequential, rectangle, wanted, mirrored ? &wanted_mirror : nullptr);
+    std::vector<std::unique_ptr<Engine>> engines;
+    for (const char* rung : kRungs)
+        engines.push_back(made(make_device_distance(rung, points, Metric::euclidean, {})));
+    for (const Rectangle& rectangle : rectangles) {
+        for (const bool mirrored : {false, true}) {
+            Canvas wanted(rectangle.rows, rectangle.columns, 3);
+            Canvas wanted_mirror(rectangle.columns, rectangle.rows, 5);
+            run(*sequential, rectangle, wanted, mirrored ? &wanted_mirror : nullptr);
+            for (std::size_t i = 0; i < engines.size(); ++i) {
+                SCOPED_TRACE(
+                    std::string(kRungs[i]) + ", rows " + std::to_string(rectangle.first_row) +
+                    " and " + std::to_string(rectangle.rows) + " on, columns " +
+                    std::to_string(rectangle.first_column) + " and " +
+                    std::to_string(rectangle.columns) + " on" + (mirrored ? ", mirrored" : ""));
                 Canvas found(rectangle.rows, rectangle.columns, 3);
                 Canvas found_mirror(rectangle.columns, rectangle.rows, 5);
-                run(*engine, rectangle, found, mirrored ? &found_mirror : nullptr);
+                run(*engines[i], rectangle, found, mirrored ? &found_mirror : nullptr);
                 ASSERT_EQ(difference(wanted, found), "");
                 ASSERT_EQ(difference(wanted_mirror, found_mirror), "") << "in the mirror image";
             }
