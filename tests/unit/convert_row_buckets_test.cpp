@@ -60,6 +60,7 @@ struct Outcome {
     std::vector<std::uint64_t> lines;
     std::size_t buckets = 0;
     std::size_t largest_bucket = 0;  // rows
+    std::size_t buckets_of_one = 0;  // row
     std::set<std::pair<std::uint64_t, std::uint64_t>> dropped;
     std::uint64_t dropped_count = 0;
     std::uint64_t file_bytes = 0;
@@ -117,6 +118,7 @@ Outcome put_in_order(const std::vector<std::string>& keys, const Settings& setti
         std::vector<float> vectors(loaded->kept.size() * kDim);
         EXPECT_TRUE(buckets.gather(i, *loaded, vectors));
         outcome.largest_bucket = std::max(outcome.largest_bucket, loaded->ordinals.size());
+        if (loaded->ordinals.size() == 1) ++outcome.buckets_of_one;
         for (std::size_t row = 0; row < loaded->kept.size(); ++row) {
             const auto line = static_cast<std::uint64_t>(vectors[row * kDim]);
             outcome.keys.emplace_back(loaded->keys[loaded->kept[row]]);
@@ -202,6 +204,8 @@ TEST(RowBuckets, AscendingKeysAreDividedAgain) {
     // 65,536 bytes at 3 numbers, 56 bytes and a key of 7 a row: 873 rows, or what one batch brings.
     EXPECT_LE(outcome.largest_bucket, 874U);
     EXPECT_GT(outcome.buckets, 20U);
+    // Keys that come once need no bucket of their own.
+    EXPECT_EQ(outcome.buckets_of_one, 0U);
 }
 
 TEST(RowBuckets, OneKeyOverAndOverEnds) {
