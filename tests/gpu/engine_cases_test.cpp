@@ -10,10 +10,12 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "common/format/model.hpp"
+#include "common/result.hpp"
 #include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/plane_grid.hpp"
@@ -497,6 +499,42 @@ TEST(GpuPlanePasses, FewProcessorsHaveRoomForWhatAPartLetsThrough) {
                          oracle_answer(model, queries[i], oracle_scores(model, values)),
                          "query " + std::to_string(i));
     }
+}
+
+/// Asks a shard the same batch over and over. Returns the first error or the first wrong answer, or
+/// «».
+std::string fault_of_passes(const format::Model& model, int passes) {
+    const auto queries = queries_of(model, 40);
+    const auto wanted = oracle_answers(model, queries);
+    const auto shard = shard_on_processors(model, 132);
+    for (int i = 0; i < passes; ++i) {
+        if (Status started = shard->start_plane_pass(pass_of(queries)); !started)
+            return started.error().message;
+        if (Status waited = shard->wait(); !waited) return waited.error().message;
+        for (std::size_t query = 0; query < queries.size(); ++query) {
+            const auto answer = shard->answer(query);
+            if (!answer.overflow && hits_of(answer) != wanted[query])
+                return fmt::format("pass {}, query {}: another answer", i, query);
+        }
+    }
+    return {};
+}
+
+/// Both models are multiplied by one kernel, which needs more shared memory for the first. What it
+/// may have is the device's to know, not a launch's.
+TEST(GpuPlanePasses, TwoModelsShareADevice) {
+    if (no_device()) GTEST_SKIP() << kNoDevice;
+    if (!kernels::cuda::read_device(0)->shape.integer_products)
+        GTEST_SKIP() << "skipped: this device has no passes over the plane";
+    const TempDir dir;
+    const auto wide = make_model(dir / "wide", random_entries(3000, 300, 1));
+    const auto narrow = make_model(dir / "narrow", random_entries(3000, 256, 2));
+    constexpr int kPasses = 3000;
+    std::string of_narrow;
+    std::jthread beside([&] { of_narrow = fault_of_passes(narrow, kPasses); });
+    EXPECT_EQ(fault_of_passes(wide, kPasses), "");
+    beside.join();
+    EXPECT_EQ(of_narrow, "");
 }
 
 /// On few processors a warp has many units of rows: the threshold comes from the first of them, and
