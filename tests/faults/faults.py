@@ -2,6 +2,7 @@
 import argparse
 import gzip
 import hashlib
+import math
 import os
 import random
 import re
@@ -348,7 +349,16 @@ class Verdicts(Failures):
 
 
 def percentile(values, share):
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else 0.0
+    """The least value that is not below that share of the values; 0 of none. Nearest rank.
+
+    >>> percentile(range(1, 101), 0.99), percentile(range(1, 101), 0.07), percentile([4, 1], 0.5)
+    (99, 7, 1)
+    >>> percentile([3, 1, 2], 0), percentile([3, 1, 2], 1), percentile([], 0.5)
+    (1, 3, 0.0)
+    """
+    # 0.07 * 100 is a little above 7.
+    rank = math.ceil(share * len(values) - 1e-9)
+    return sorted(values)[max(rank, 1) - 1] if values else 0.0
 
 
 class Stopwatch:

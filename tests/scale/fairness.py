@@ -26,6 +26,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../faults"))
+from faults import percentile  # noqa: E402
+
 TOGETHER = 64
 MIN_RATIO = 4.0
 BATCH_MS = 100
@@ -188,10 +191,6 @@ def flooding(path, words):
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(pid, signal.SIGTERM)
             os.waitpid(pid, 0)
-
-
-def percentile(times, share):
-    return sorted(times)[min(len(times) - 1, int(share * len(times)))]
 
 
 def stats(path):

@@ -19,6 +19,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../faults"))
+from faults import percentile  # noqa: E402
+
 MAX_SHARE = 1 / 6
 PATIENCE_S = 120
 GROUP_ROWS, STEP_DIMS, STEP_BYTES = 16, 8, 64  # kernels/planes/shape.hpp
@@ -52,10 +55,6 @@ def ask(stream, request):
     for _ in range(int(status.split()[1])):
         stream.readline()
     return dict(field.split(b"=", 1) for field in status.split()[2:])
-
-
-def percentile(values, share):
-    return sorted(values)[max(0, -int(-share * len(values) // 1) - 1)]
 
 
 class Daemon:
