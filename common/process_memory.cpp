@@ -7,7 +7,8 @@
 #include <limits>
 #include <optional>
 #include <string_view>
-#include <vector>
+
+#include "common/control_groups.hpp"
 
 namespace gloved {
 namespace {
@@ -22,21 +23,6 @@ std::optional<std::uint64_t> read_number(const std::string& path, std::string_vi
     std::string rest;
     for (std::string word; !key.empty() && file >> word && word != key;) std::getline(file, rest);
     return file >> number ? std::optional(number) : std::nullopt;
-}
-
-/// The directories of this process's control group (version 2) and of all groups above it.
-std::vector<std::string> control_groups(const std::string& root) {
-    std::vector<std::string> directories;
-    const std::string mounted = root + "/sys/fs/cgroup";
-    std::ifstream groups(root + "/proc/self/cgroup");
-    for (std::string line; std::getline(groups, line);) {
-        if (!line.starts_with("0::/")) continue;
-        for (std::string path = line.substr(3);; path.resize(path.rfind('/'))) {
-            directories.push_back(mounted + path);
-            if (path.find('/') == std::string::npos) break;
-        }
-    }
-    return directories;
 }
 
 /// What a control group's memory.max leaves; nothing where it sets no limit.
@@ -87,7 +73,7 @@ Result<std::uint64_t> available_memory(const std::string& root) {
 
 std::uint64_t control_group_memory_limit() {
     std::uint64_t limit = std::numeric_limits<std::uint64_t>::max();
-    for (const std::string& directory : control_groups("")) {
+    for (const std::string& directory : control_groups()) {
         // «max» is not a number.
         limit = std::min(limit, read_number(directory + "/memory.max").value_or(limit));
     }

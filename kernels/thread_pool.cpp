@@ -1,35 +1,15 @@
 #include "kernels/thread_pool.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <utility>
 
 namespace gloved::kernels {
 
-namespace {
-
-/// Leaves a processor that waits in a loop to the other thread of its core for a moment.
-void pause_processor() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("isb");
-#endif
-}
-
-}  // namespace
-
-unsigned usable_processors() {
-    cpu_set_t set;
-    if (::sched_getaffinity(0, sizeof set, &set) != 0)
-        return std::max(1U, std::thread::hardware_concurrency());
-    return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
-}
-
-ThreadPool::ThreadPool(unsigned threads, std::chrono::microseconds patience) : patience_(patience) {
-    if (threads == 0) threads = usable_processors();
+ThreadPool::ThreadPool(unsigned threads, std::chrono::microseconds patience) {
+    const unsigned processors = usable_processors();
+    if (threads == 0) threads = processors;
+    if (threads <= processors) patience_ = patience;
     try {
         for (unsigned worker = 1; worker < threads; ++worker) {
             threads_.emplace_back([this, worker] { loop(worker); });

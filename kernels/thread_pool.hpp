@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "common/control_groups.hpp"
+
 namespace gloved::kernels {
 
 /// Threads that wait for work, and run it together with the calling thread. One thread at a time
@@ -19,8 +21,9 @@ class ThreadPool {
   public:
     /// Starts threads − 1 threads: with the caller of `run`, work runs on `threads` threads. 0: one
     /// per usable processor. `patience`: for how long a thread that has nothing to do looks for
-    /// work before it sleeps; so `run` takes less time, at the price of busy processors. Throws
-    /// std::system_error if the system refuses a thread.
+    /// work before it sleeps; so `run` takes less time, at the price of busy processors. None looks
+    /// where threads outnumber usable processors. Throws std::system_error if the system refuses a
+    /// thread.
     explicit ThreadPool(unsigned threads, std::chrono::microseconds patience = {});
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;
@@ -52,7 +55,7 @@ class ThreadPool {
     template <class Condition>
     void look_for(const Condition& holds) const;
 
-    std::chrono::microseconds patience_;
+    std::chrono::microseconds patience_{};
     std::mutex mutex_;
     std::condition_variable start_;
     std::condition_variable done_;
@@ -66,7 +69,15 @@ class ThreadPool {
     std::vector<std::thread> threads_;
 };
 
-/// Number of processors that this process may run on (its affinity mask), at least 1.
-unsigned usable_processors();
+using gloved::usable_processors;
+
+/// Leaves a processor that waits in a loop to the other thread of its core for a moment.
+inline void pause_processor() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb");
+#endif
+}
 
 }  // namespace gloved::kernels

@@ -12,10 +12,10 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "common/control_groups.hpp"
 #include "common/elapsed.hpp"
 #include "common/error_with.hpp"
 #include "common/format/layout.hpp"
@@ -147,7 +147,7 @@ Status write_rows(const Model& model, std::span<const Row> by_rank, OutputFile& 
         progress.update(block.last * row_bytes);
         return output.write(block.text);
     };
-    const std::size_t threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMaxThreads);
+    const std::size_t threads = std::clamp(usable_processors(), 1U, kMaxThreads);
     return source::run_ordered<Block>(threads, produce, fill, write);
 }
 

@@ -8,10 +8,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include "cli/command_line.hpp"
 #include "cli/signals.hpp"
+#include "common/control_groups.hpp"
 #include "common/format/layout.hpp"
 #include "common/program_main.hpp"
 #include "common/quoting.hpp"
@@ -142,7 +142,7 @@ Task read_task(const cli::CommandLine& line) {
     const std::string second = line.text("second");
     options.source.threads =
         line.count("threads", 1, kMaxThreads,
-                   std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads));
+                   std::clamp(usable_processors(), 1U, kDefaultThreads));
     for (const char* mode : {"planes-only", "export"}) {
         line.excludes(mode, {"format", "dim", "member", "limit", "duplicates", "on-error", "memory",
                              "planes"});

@@ -9,11 +9,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "cli/command_line.hpp"
 #include "cli/signals.hpp"
+#include "common/control_groups.hpp"
 #include "common/files.hpp"
 #include "common/npy.hpp"
 #include "common/program_main.hpp"
@@ -110,7 +110,7 @@ Task read_task(const cli::CommandLine& line) {
     task.member = line.nonempty("member", "the name of a file in the archive");
     task.reading.threads =
         line.count("threads", 1, kMaxThreads,
-                   std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads));
+                   std::clamp(usable_processors(), 1U, kDefaultThreads));
     task.times = line.given("times");
     return task;
 }

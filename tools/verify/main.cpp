@@ -7,11 +7,11 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "cli/command_line.hpp"
 #include "cli/signals.hpp"
+#include "common/control_groups.hpp"
 #include "common/format/layout.hpp"
 #include "common/program_main.hpp"
 #include "common/quoting.hpp"
@@ -159,7 +159,7 @@ Settings read_settings(const cli::CommandLine& line) {
                                  : line.count("neighbors", 0, format::kMaxRows);
     options.threads =
         line.count("threads", 1, kMaxThreads,
-                   std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads));
+                   std::clamp(usable_processors(), 1U, kDefaultThreads));
     return settings;
 }
 
