@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/case_fold.hpp"
+#include "common/unicode_form.hpp"
 
 namespace gloved::daemon {
 namespace {
@@ -73,6 +74,20 @@ std::optional<Row> CaseIndex::find(std::string_view word) const {
     auto at = std::ranges::lower_bound(rows_, std::string_view(folded), folds_before, key_of);
     for (; at != rows_.end() && !folds_before(folded, key_of(*at)); ++at) consider(*at);
     return best;
+}
+
+std::optional<Row> CaseIndex::find_in_other_case(std::string_view word) const {
+    if (word.size() > max_word_bytes_) return std::nullopt;
+    for (const std::string& form : {lower_case(word), capitalized(word), upper_case(word)}) {
+        if (const auto row = model_->find(form)) return row;
+    }
+    if (const auto row = find(word)) return row;
+    for (const auto& form : {composed(word), decomposed(word)}) {
+        if (!form) continue;
+        if (const auto row = model_->find(*form)) return row;
+        if (const auto row = find(*form)) return row;
+    }
+    return std::nullopt;
 }
 
 }  // namespace gloved::daemon

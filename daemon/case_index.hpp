@@ -22,6 +22,11 @@ class CaseIndex {
     /// order. A few look-ups in the model.
     std::optional<format::Row> find(std::string_view word) const;
 
+    /// The word that stands for `word`, which the model does not have, where case is ignored: the
+    /// first that it has of: lower case, capitalized, upper case, `find`; then the same with
+    /// accents composed, and decomposed (common/unicode_form.hpp).
+    std::optional<format::Row> find_in_other_case(std::string_view word) const;
+
     /// Longer words differ from every word of the model in more than case.
     std::size_t max_word_bytes() const { return max_word_bytes_; }
     /// Bytes of memory that the index holds besides the model: 4 for each word in mixed case.

@@ -37,7 +37,7 @@ Result<std::vector<kernels::Row>> find_rows(const std::vector<std::string>& word
         if (!row) return row.error();
         if (*row) rows.push_back(**row);
     }
-    if (rows.empty()) return unknown_word(words[0]);
+    if (rows.empty()) return finder.unknown_word(words[0]);
     return rows;
 }
 
@@ -67,7 +67,7 @@ Result<std::vector<kernels::WeightedRow>> find_terms(const std::vector<expr::Ter
         if (!row) return row.error();
         if (*row) rows.push_back({term.coefficient, **row});
     }
-    if (rows.empty()) return unknown_word(terms[0].word);
+    if (rows.empty()) return finder.unknown_word(terms[0].word);
     return rows;
 }
 
@@ -76,7 +76,7 @@ Result<std::vector<kernels::WeightedRow>> find_terms(const wire::Argument& argum
                                                      WordFinder& finder) {
     if (!argument.terms.empty()) return find_terms(argument.terms, finder);
     const auto row = finder.find(argument.text);
-    if (!row) return unknown_word(argument.text);
+    if (!row) return finder.unknown_word(argument.text);
     return std::vector{kernels::WeightedRow{1.0, *row}};
 }
 
@@ -174,7 +174,7 @@ Result<std::vector<OddArgument>> find_odd_arguments(const std::vector<wire::Argu
             if (*row) {
                 found.push_back({&argument, {{1.0, **row}}});
             } else if (!first_skipped) {
-                first_skipped = unknown_word(argument.text);
+                first_skipped = finder.unknown_word(argument.text);
             }
         } else {
             auto terms = find_terms(argument.terms, finder);
@@ -285,7 +285,7 @@ Status resolve_analogy(const wire::Request& request, const format::Model& model,
     std::array<kernels::Row, 3> rows{};
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const auto row = finder.find(words[i]);
-        if (!row) return unknown_word(words[i]);
+        if (!row) return finder.unknown_word(words[i]);
         rows[i] = *row;
     }
     query.excluded.assign(rows.begin(), rows.end());

@@ -1,11 +1,13 @@
 #include "daemon/vocabulary.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
-#include "common/case_fold.hpp"
 #include "common/format/layout.hpp"
 #include "common/quoting.hpp"
+#include "common/unicode_form.hpp"
 #include "common/wire/json_string.hpp"
 #include "common/wire/request_line.hpp"
 
@@ -27,11 +29,6 @@ static_assert(kMaxNotedWords * 2 * kOverheadBytes + kMaxNotedBytes * kMaxRendere
               kMaxNotesBytes);
 
 }  // namespace
-
-Error unknown_word(const std::string& word) {
-    return {ErrorCode::unknown_word, printable(word, kMaxWordInMessage) + " is not in the model",
-            word};
-}
 
 LookUpRules Vocabulary::rules_for(const wire::Options& options) const {
     return {options.unknown.value_or(rules_.unknown), options.word_case.value_or(rules_.word_case)};
@@ -88,26 +85,30 @@ std::unique_ptr<const Audited> audited_request(const wire::Request& request,
     return audited;
 }
 
-std::optional<kernels::Row> WordFinder::find_in_other_case(const std::string& word) const {
-    if (word.size() > vocabulary_.cases().max_word_bytes()) return std::nullopt;
-    const format::Model& model = vocabulary_.model();
-    for (const std::string& form : {lower_case(word), capitalized(word), upper_case(word)}) {
-        if (const auto row = model.find(form)) return row;
-    }
-    return vocabulary_.cases().find(word);
-}
-
 std::optional<kernels::Row> WordFinder::find(const std::string& word) {
     const format::Model& model = vocabulary_.model();
     if (const auto row = model.find(word)) return row;
     if (rules_.word_case == wire::WordCase::exact) return std::nullopt;
-    const auto row = find_in_other_case(word);
+    const auto row = vocabulary_.cases().find_in_other_case(word);
     if (!row) return std::nullopt;
     const auto is_noted = [&](const auto& pair) { return pair.first == word; };
     if (std::ranges::any_of(notes().replaced, is_noted)) return row;
     if (has_room_for(word.size() + model.key(*row).size()))
         notes().replaced.emplace_back(word, model.key(*row));
     return row;
+}
+
+Error WordFinder::unknown_word(const std::string& word) const {
+    std::string message = printable(word, kMaxWordInMessage) + " is not in the model";
+    // On a screen both forms look the same.
+    const auto mention = [&](const std::optional<std::string>& form, std::string_view name) {
+        if (!form || !vocabulary_.model().find(*form)) return;
+        message += fmt::format("; the same letters, {}, are: {} (case=ignore takes it)", name,
+                               printable(*form, kMaxWordInMessage));
+    };
+    mention(composed(word), "composed (Unicode NFC)");
+    mention(decomposed(word), "decomposed (Unicode NFD)");
+    return {ErrorCode::unknown_word, std::move(message), word};
 }
 
 Result<std::optional<kernels::Row>> WordFinder::find_or_skip(const std::string& word) {

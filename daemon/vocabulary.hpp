@@ -78,6 +78,9 @@ std::unique_ptr<const Audited> audited_request(const wire::Request& request,
 /// Most bytes of LookUpNotes::held_bytes.
 inline constexpr std::size_t kMaxNotesBytes = std::size_t{20} * 1024;
 
+/// Longer words are cut off in messages.
+inline constexpr std::size_t kMaxWordInMessage = 200;
+
 /// Looks up the words of one request, and notes what became of them.
 class WordFinder {
   public:
@@ -85,19 +88,21 @@ class WordFinder {
     WordFinder(const Vocabulary& vocabulary, const wire::Options& options)
         : vocabulary_(vocabulary), rules_(vocabulary.rules_for(options)) {}
 
-    /// The row of `word`. If case is ignored and the model does not have the word as it stands, the
-    /// row of the first that it has of: lower case, capitalized, upper case, the most frequent word
-    /// with the same case folding.
+    /// The row of `word`. If case is ignored and the model does not have the word as it stands,
+    /// that of CaseIndex::find_in_other_case.
     std::optional<kernels::Row> find(const std::string& word);
     /// As `find`; nothing if the model does not have the word and unknown words are skipped. Error:
     /// unknown_word, with the word in Error::subject.
     Result<std::optional<kernels::Row>> find_or_skip(const std::string& word);
 
+    /// The error for a word that the model does not have. Tells if it has the same letters with
+    /// composed accents, or with decomposed ones.
+    Error unknown_word(const std::string& word) const;
+
     /// What there is to tell; nullptr if nothing.
     std::unique_ptr<const LookUpNotes> take_notes() { return std::move(notes_); }
 
   private:
-    std::optional<kernels::Row> find_in_other_case(const std::string& word) const;
     LookUpNotes& notes();
     /// Whether there is room for another word in the lists.
     bool has_room_for(std::size_t bytes);
@@ -108,11 +113,5 @@ class WordFinder {
     std::size_t noted_words_ = 0;
     std::size_t noted_bytes_ = 0;
 };
-
-/// Longer words are cut off in messages.
-inline constexpr std::size_t kMaxWordInMessage = 200;
-
-/// The error for a word that the model does not have.
-Error unknown_word(const std::string& word);
 
 }  // namespace gloved::daemon
