@@ -146,8 +146,7 @@ bool EngineWorker::wait_for_jobs() {
         empty_inboxes();
         if (queue_.size() > 0) return true;
         if (is_last_time) return false;
-        while (arrivals_->count == seen && Clock::now() < spin_until) {
-        }
+        while (arrivals_->count == seen && Clock::now() < spin_until) kernels::pause_processor();
         arrivals_->count.wait(seen);
     }
 }

@@ -46,6 +46,10 @@ class LoadedModel {
     EngineWorker& first_worker() const { return *workers_.front(); }
     /// The worker of the engine `name`, the first for "" and «auto»; nullptr when there is none.
     EngineWorker* find_worker(const std::string& name) const;
+    /// Better engines of this build that cannot run on this machine, with the reasons; empty if the
+    /// engine was chosen by name. Set by the loader, before other threads see the model.
+    void set_missing_engines(std::string text) { missing_engines_ = std::move(text); }
+    const std::string& missing_engines() const { return missing_engines_; }
     /// Whether the model's files are locked in memory (Pinning::state).
     PinState pinned() const { return pinning_.state(); }
 
@@ -64,6 +68,7 @@ class LoadedModel {
     std::atomic<std::uint64_t> stored_answers_ = 0;
     std::vector<std::unique_ptr<EngineWorker>> workers_;
     std::unique_ptr<SpellingIndex> spelling_;
+    std::string missing_engines_;
     Pinning pinning_;
 };
 

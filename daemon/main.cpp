@@ -1,6 +1,5 @@
 // gloved: reads options, serves the models or checks them, and returns an exit status.
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "common/quoting.hpp"
 #include "common/result.hpp"
 #include "common/socket_places.hpp"
+#include "daemon/descriptors.hpp"
 #include "daemon/log.hpp"
 #include "daemon/lost_pages.hpp"
 #include "daemon/model_loader.hpp"
@@ -43,14 +43,6 @@ constexpr int kUsage = 2;
 const auto kStarted = std::chrono::steady_clock::now();
 
 double ms_since_start() { return ms_since(kStarted); }
-
-/// Allows as many descriptors, and so connections, as the system lets this process have.
-void raise_descriptor_limit() {
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    limit.rlim_cur = limit.rlim_max;
-    (void)::setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 /// --check: checks the models and prints a line for each.
 Result<int> check(const Settings& settings) {
@@ -78,18 +70,16 @@ Result<daemon::ListeningSocket> listen(const std::string& path) {
 }
 
 /// Serves until told to stop; the exit status. Error: what kept it from starting.
-Result<int> serve(Settings& settings) {
+Result<int> serve(const Settings& settings) {
     // The socket comes before the models: a second daemon fails at once, and clients may connect
     // while the models load.
     auto listening = listen(settings.socket_path);
     if (!listening) return listening.error();
     const std::string address = listening->address();
-    const auto loader = [&settings, is_first = true](const daemon::ModelSetting& setting,
-                                                     bool verify) mutable {
+    const auto loader = [&settings](const daemon::ModelSetting& setting, bool verify) {
         auto loaded = daemon::load_model(setting, settings, verify);
         // On the loader's thread: a driver that hangs must not keep the daemon from stopping.
-        if (std::exchange(is_first, false) && !settings.engine)
-            settings.missing_engines = daemon::missing_engines();
+        if (loaded && !settings.engine) (*loaded)->set_missing_engines(daemon::missing_engines());
         return loaded;
     };
     daemon::Server server(settings, loader, *std::move(listening));
@@ -98,8 +88,7 @@ Result<int> serve(Settings& settings) {
     });
     log_info("stopped");
     daemon::end_log();
-    // A load that is under way would be waited for, and nobody needs its model any more.
-    if (served && server.is_loading()) std::_Exit(kDone);
+    if (served && server.has_useless_threads()) std::_Exit(kDone);
     return served ? kDone : kFault;
 }
 
@@ -120,7 +109,7 @@ int run_program(int argc, char** argv) {
     daemon::install_sigbus_handler();
     ::signal(SIGPIPE, SIG_IGN);
     map_large_blocks();
-    raise_descriptor_limit();
+    daemon::raise_descriptor_limit();
     // A check leaves nothing behind that a signal's handler would have to remove.
     if (only_check) daemon::unblock_signals();
     try {

@@ -146,6 +146,8 @@ std::string missing_engines() {
         if (entry.unavailable.empty()) continue;
         const std::string line = fmt::format("{}: {}", to_string(entry.kind), entry.unavailable);
         log_info("engine {}", line);
+        // Nothing is wrong with a machine for which this build was chosen.
+        if (!entry.is_built) continue;
         text += (text.empty() ? "" : ", ") + line;
     }
     return text;

@@ -15,6 +15,7 @@
 #include "common/files.hpp"
 #include "common/quoting.hpp"
 #include "common/wire/reply.hpp"
+#include "daemon/descriptors.hpp"
 #include "daemon/loaded_model.hpp"
 #include "daemon/log.hpp"
 #include "daemon/pin.hpp"
@@ -31,6 +32,8 @@ constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr std::chrono::seconds kLogPause{10};
 /// Refused connections that stay open until their peers have read the reason.
 constexpr std::size_t kMaxRefusedSessions = 256;
+/// A second SIGTERM so soon is the first one of another sender: a service manager's, or a shell's.
+constexpr std::chrono::seconds kSameSigterm{1};
 /// Time to write ERR lines after a fault. The process must be gone within two seconds.
 constexpr std::chrono::milliseconds kFaultDrainTime{1000};
 constexpr std::chrono::microseconds kMaxFaultTime{1'800'000};
@@ -72,11 +75,14 @@ std::vector<std::unique_ptr<SessionLoop>> make_loops(const Settings& settings,
     return loops;
 }
 
+std::string_view name_of(int signal) { return signal == SIGTERM ? "SIGTERM" : "SIGINT"; }
+
 }  // namespace
 
 Server::Server(const Settings& settings, Loader load, ListeningSocket listening)
     : settings_(settings),
       listening_(std::move(listening)),
+      room_{settings.limits.max_connections, kMaxRefusedSessions},
       loops_(make_loops(settings, *this, suggester_)),
       main_loop_(loops_.front()->io()),
       models_(settings, std::move(load), main_loop_, model_events()),
@@ -196,6 +202,7 @@ void Server::begin_serving() {
         loop->set_models(models_.all());
         if (loop != loops_.front()) loop->start_thread();
     }
+    limit_connections();
     accepting_ = true;
     asio::co_spawn(
         main_loop_, [this] { return accept_connections(); }, asio::detached);
@@ -207,6 +214,17 @@ void Server::begin_serving() {
     manager_.status(describe_state());
     manager_.ready();
     on_ready_();
+}
+
+/// Here, since loaded models and a GPU's driver have taken their descriptors.
+void Server::limit_connections() {
+    const auto descriptors = count_descriptors();
+    if (!descriptors) return;
+    const ConnectionRoom wanted = room_;
+    room_ = room_for_connections(wanted, descriptors->free, settings_.models.size());
+    if (room_.served == wanted.served) return;
+    log_warning("max-connections is {} here, not {}: this process may have {} descriptors; {}",
+                room_.served, wanted.served, descriptors->limit, kMoreDescriptors);
 }
 
 /// Feeds the service manager's watchdog while every engine answers its probe and every loop runs.
@@ -232,8 +250,7 @@ std::string Server::describe_state() const {
         fmt::format("serving {}: {} words x {}, engine {} ({})", first.name(), first.model().rows(),
                     first.model().dim(), engine.name(), engine.description());
     if (models_.all().size() > 1) text += fmt::format("; {} models in all", models_.all().size());
-    if (!settings_.missing_engines.empty())
-        text += fmt::format("; not {}", settings_.missing_engines);
+    if (!first.missing_engines().empty()) text += fmt::format("; not {}", first.missing_engines());
     const PinState pinned = first.pinned();
     if (pinned == PinState::on) text += "; memory locked";
     if (pinned == PinState::refused)
@@ -269,11 +286,13 @@ asio::awaitable<void> Server::accept_connections() {
         // An accepted connection is served even if the daemon is stopping: no other process can.
         if (!error) admit(std::move(socket), place);
         if (!error || draining_) continue;
+        const bool is_refused = refuse_without_descriptor();
         if (Clock::now() >= next_log) {
-            log_warning("cannot accept connections: {}; {} connections are open", error.message(),
-                        open_connections_);
+            log_warning("cannot accept connections: {}; {} connections are open; {}",
+                        error.message(), open_connections_, kMoreDescriptors);
             next_log = Clock::now() + kLogPause;
         }
+        if (is_refused) continue;
         accept_pause_.expires_after(kAcceptPause);
         co_await accept_pause_.async_wait(ignoring(error));
     }
@@ -323,7 +342,7 @@ void Server::admit(Socket socket, std::size_t place) {
 
 void Server::refuse(Socket socket, std::size_t place, const Peer& peer, const Error& reason) {
     SessionLoop& loop = *loops_[place];
-    if (refused_sessions_ == kMaxRefusedSessions) {
+    if (refused_sessions_ >= room_.refused) {
         // Too many peers are reading their reason: this one may lose its line.
         loops_.front()->statistics().count(std::nullopt, reason.code);
         error_code error;
@@ -336,6 +355,18 @@ void Server::refuse(Socket socket, std::size_t place, const Peer& peer, const Er
                    [&loop, peer, reason, id = next_id_++, socket = std::move(socket)]() mutable {
                        loop.refuse(std::move(socket), peer, id, reason);
                    });
+}
+
+bool Server::refuse_without_descriptor() {
+    const Error reason =
+        error_with(ErrorCode::busy, "{} connections are open, and there is no descriptor for more",
+                   open_connections_);
+    if (!reserve_.refuse_connection(acceptor_.native_handle(),
+                                    wire::error_reply(wire::Form::text, reason)))
+        return false;
+    ++loops_.front()->statistics().connections().refused;
+    loops_.front()->statistics().count(std::nullopt, reason.code);
+    return true;
 }
 
 void Server::session_ended(SessionLoop& loop, const Peer& peer, Session::Kind kind) {
@@ -359,9 +390,8 @@ void Server::note_end_of(std::size_t place, const Peer& peer, Session::Kind kind
 }
 
 std::optional<Error> Server::reason_to_refuse(const Peer& peer) {
-    const Limits& limits = settings_.limits;
     const std::size_t open = open_connections_;
-    if (open >= limits.max_connections) {
+    if (open >= room_.served) {
         ++loops_.front()->statistics().connections().refused;
         log_warning("refused a connection of user {}: {} connections are open (--max-connections)",
                     peer.uid, open);
@@ -369,7 +399,7 @@ std::optional<Error> Server::reason_to_refuse(const Peer& peer) {
     }
     const auto found = connections_of_.find(peer.uid);
     const std::size_t of_user = found == connections_of_.end() ? 0 : found->second;
-    if (of_user >= std::max<std::size_t>(1, limits.max_connections * limits.uid_share / 100)) {
+    if (of_user >= std::max<std::size_t>(1, room_.served * settings_.limits.uid_share / 100)) {
         ++loops_.front()->statistics().connections().refused;
         ++loops_.front()->statistics().connections().refused_uid_share;
         log_warning(
@@ -388,11 +418,15 @@ asio::awaitable<void> Server::run_ticks() {
         co_await tick_.async_wait(ignoring(error));
         on_tick();
     }
+    // Waiting for a signal would keep the loop running.
+    signals_.cancel(error);
 }
 
 void Server::on_tick() {
     flush_log();
     manager_.send_pending();
+    if (Clock::now() >= drain_deadline_)
+        cut_connections("the time for the last answers has passed");
     if (!models_.is_complete()) return;
     if (!draining_) manager_.status(describe_state());
     models_.on_tick();
@@ -405,21 +439,43 @@ void Server::on_tick() {
 }
 
 asio::awaitable<void> Server::handle_signals() {
-    while (!draining_) {
+    while (true) {
         error_code error;
         const int number = co_await signals_.async_wait(ignoring(error));
         if (error) co_return;
         if (number == SIGHUP) {
             reload_for_hangup();
-            continue;
+        } else if (draining_) {
+            handle_second_signal(number);
+        } else {
+            log_info("{}: finishing received requests, then stopping", name_of(number));
+            begin_drain(settings_.limits.drain_timeout);
         }
-        log_info("{}: finishing received requests, then stopping",
-                 number == SIGTERM ? "SIGTERM" : "SIGINT");
-        begin_drain(settings_.limits.drain_timeout);
     }
 }
 
+void Server::handle_second_signal(int number) {
+    if (number == SIGTERM && Clock::now() - drain_began_ < kSameSigterm) return;
+    cut_connections(fmt::format("{} while stopping", name_of(number)));
+}
+
+void Server::cut_connections(const std::string& why) {
+    if (std::exchange(is_cut_, true)) return;
+    const auto sum = std::make_shared<SessionLoop::Cut>();
+    const auto left = std::make_shared<std::size_t>(loops_.size());
+    on_all_loops([this, why, sum, left](SessionLoop& loop) {
+        asio::post(main_loop_, [why, sum, left, cut = loop.cut_all()] {
+            sum->connections += cut.connections;
+            sum->requests += cut.requests;
+            if (--*left > 0 || sum->connections == 0) return;
+            log_warning("{}: cut connections: {}; requests without a whole answer: {}", why,
+                        sum->connections, sum->requests);
+        });
+    });
+}
+
 void Server::reload_for_hangup() {
+    if (draining_) return log_info("SIGHUP: ignored; the daemon stops");
     if (!models_.is_complete()) {
         // The model may have been replaced on disk since it was read.
         hangup_while_loading_ = true;
@@ -444,15 +500,14 @@ void Server::handle_fault(const Error& error) {
 
 void Server::begin_drain(std::chrono::milliseconds timeout) {
     draining_ = true;
-    drain_deadline_ = Clock::now() + timeout;
+    drain_began_ = Clock::now();
+    drain_deadline_ = drain_began_ + timeout;
     manager_.stopping();
     if (!fault_) manager_.status("finishing received requests, then stopping");
     // The path first: a successor takes a socket that nobody listens on for a dead one.
     listening_.remove_path();
     stop_accepting();
-    error_code ignored;
-    signals_.cancel(ignored);
-    on_all_loops([deadline = drain_deadline_](SessionLoop& loop) { loop.begin_drain(deadline); });
+    on_all_loops([](SessionLoop& loop) { loop.begin_drain(); });
     models_.stop_loading();
     tick_.cancel();
     watchdog_tick_.cancel();
@@ -460,7 +515,7 @@ void Server::begin_drain(std::chrono::milliseconds timeout) {
 }
 
 ServerState Server::state(const Statistics& statistics) const {
-    return {settings_, models_, suggester_, statistics, open_connections_, started_};
+    return {settings_, models_, suggester_, statistics, open_connections_, room_.served, started_};
 }
 
 }  // namespace gloved::daemon

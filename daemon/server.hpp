@@ -16,6 +16,7 @@
 #include "common/result.hpp"
 #include "common/wire/request.hpp"
 #include "daemon/asio.hpp"
+#include "daemon/descriptors.hpp"
 #include "daemon/engine_worker.hpp"
 #include "daemon/loaded_model.hpp"
 #include "daemon/model_set.hpp"
@@ -41,12 +42,14 @@ class Server final : private SessionLoop::Owner {
     ~Server();
 
     /// Loads all models, calls `on_ready`, and serves. Until then, connections wait in the socket's
-    /// backlog. After SIGTERM or SIGINT answers the requests that have arrived and returns true.
+    /// backlog. After SIGTERM or SIGINT answers the requests that have arrived and returns true; a
+    /// second signal cuts what is left.
     /// Returns false if a model cannot be loaded, or if a model or engine fails: then every
     /// unanswered request gets an ERR line, and the log says why.
     [[nodiscard]] bool run(const std::function<void()>& on_ready);
-    /// Whether another thread still loads a model after `run`; the destructor would wait for it.
-    bool is_loading() const { return models_.is_loading(); }
+    /// Whether other threads still do after `run` what nobody needs any more: load a model, or
+    /// answer requests that were cut. The destructor would wait for them.
+    bool has_useless_threads() const { return models_.is_loading() || is_cut_; }
 
   private:
     bool has_fault() const override { return has_fault_; }
@@ -60,7 +63,11 @@ class Server final : private SessionLoop::Owner {
     /// Loads the models for the first time, one after another, then serves.
     void load_models();
     void begin_serving();
+    /// Lowers the number of connections to what the descriptors allow.
+    void limit_connections();
     asio::awaitable<void> accept_connections();
+    /// Refuses one connection with the reserve; false if none could be accepted.
+    bool refuse_without_descriptor();
     /// Stops accepting. If no other process listens on the socket, first accepts the connections in
     /// its backlog.
     void stop_accepting();
@@ -86,6 +93,10 @@ class Server final : private SessionLoop::Owner {
     asio::awaitable<void> run_ticks();
     void on_tick();
     asio::awaitable<void> handle_signals();
+    /// SIGTERM or SIGINT while the daemon stops: ends it now.
+    void handle_second_signal(int number);
+    /// Closes all connections and logs how many, and why.
+    void cut_connections(const std::string& why);
     void reload_for_hangup();
     /// Whether the last session has ended while draining.
     bool is_drained() const {
@@ -105,6 +116,8 @@ class Server final : private SessionLoop::Owner {
     std::size_t waiting_hangups_ = 0;    // reloads for SIGHUP
     bool hangup_while_loading_ = false;  // a SIGHUP came before all models were loaded
     Suggester suggester_;
+    ConnectionRoom room_;
+    ReserveDescriptor reserve_;
     std::vector<std::unique_ptr<SessionLoop>> loops_;
     asio::io_context& main_loop_;  // the first one's
     ModelSet models_;
@@ -124,6 +137,8 @@ class Server final : private SessionLoop::Owner {
     bool suggestions_prepared_ = false;
     bool accepting_ = false;  // accept_connections runs
     bool draining_ = false;
+    bool is_cut_ = false;  // cut_connections was called
+    Clock::time_point drain_began_;
     Clock::time_point drain_deadline_ = Clock::time_point::max();
     const Clock::time_point started_ = Clock::now();
 };

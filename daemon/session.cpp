@@ -467,9 +467,13 @@ void Session::fill(Chunk& chunk) {
         slot.reply.append_to(chunk.text, kPieceBytes);
         chunk.slots.push_back(slots_.front());
         if (!slot.reply.finished() || slot.reply.is_broken()) return;
-        held_bytes_ -= slot.held_bytes;
-        slots_.pop_front();
+        drop_first_slot();
     }
+}
+
+void Session::drop_first_slot() {
+    held_bytes_ -= slots_.front()->held_bytes;
+    slots_.pop_front();
 }
 
 /// Words are read from the model's file as they are rendered, so this comes after all rendering.
@@ -488,6 +492,8 @@ error_code Session::check_files(Chunk& chunk) {
             slot->reply = Reply(slot->form, stopped_answer());
             slot->reply.append_to(chunk.text, kPieceBytes);
         }
+        // The last one had more to write, which the ERR line replaces.
+        if (!slots_.empty() && slots_.front() == chunk.slots.back()) drop_first_slot();
     }
     for (const SlotPointer& slot : chunk.slots) slot->begun = true;
     return {};
@@ -628,6 +634,12 @@ void Session::stop_reading() {
     input_shut_down_ = true;
     error_code ignored;
     socket_.shutdown(Socket::shutdown_receive, ignored);
+}
+
+std::size_t Session::unanswered() const {
+    // While text is being written, its answers have left the slots.
+    const bool is_writing = write_deadline_ != Clock::time_point::max();
+    return slots_.size() + (is_writing ? 1 : 0);
 }
 
 bool Session::is_owed_answers_of(const std::vector<std::shared_ptr<LoadedModel>>& models) const {

@@ -56,6 +56,8 @@ class Session : public std::enable_shared_from_this<Session> {
     void begin_drain();
     /// Closes the connection at once; unanswered requests get no answer.
     void close();
+    /// Number of requests whose answers are not written to their end.
+    std::size_t unanswered() const;
     /// Whether one of these models still owes the peer an answer.
     bool is_owed_answers_of(const std::vector<std::shared_ptr<LoadedModel>>& models) const;
     /// Called with a job of a session of this loop when a worker has answered it. The session may
@@ -97,6 +99,8 @@ class Session : public std::enable_shared_from_this<Session> {
     asio::awaitable<void> write_answers();
     /// Renders answers that are ready, up to kPieceBytes.
     void fill(Chunk& chunk);
+    /// The oldest request is answered.
+    void drop_first_slot();
     /// If a model's file has changed, what was read from it is not sent: replaces the text by ERR
     /// lines. Error: connection_aborted, if a part of an answer was sent before.
     error_code check_files(Chunk& chunk);

@@ -85,18 +85,21 @@ std::vector<std::shared_ptr<Session>> SessionLoop::sessions() const {
 
 void SessionLoop::on_tick() {
     const auto now = Clock::now();
-    for (const auto& session : sessions()) {
-        if (now >= drain_deadline_) {
-            session->close();
-        } else {
-            session->enforce_deadlines(now);
-        }
-    }
+    for (const auto& session : sessions()) session->enforce_deadlines(now);
 }
 
-void SessionLoop::begin_drain(Clock::time_point deadline) {
+SessionLoop::Cut SessionLoop::cut_all() {
+    Cut cut;
+    for (const auto& session : sessions()) {
+        ++cut.connections;
+        cut.requests += session->unanswered();
+        session->close();
+    }
+    return cut;
+}
+
+void SessionLoop::begin_drain() {
     draining_ = true;
-    drain_deadline_ = deadline;
     for (const auto& session : sessions()) session->begin_drain();
 }
 
@@ -109,7 +112,7 @@ void SessionLoop::close_readers(const Models& models) {
 }
 
 void SessionLoop::close_all() {
-    for (const auto& session : sessions()) session->close();
+    (void)cut_all();
     io_.restart();
     io_.poll();
 }

@@ -73,11 +73,18 @@ class SessionLoop final : public JobReceiver {
     void refuse(Socket socket, const Peer& peer, std::uint64_t id, const Error& reason);
     /// Closes sessions whose deadlines have passed. Call it a few times a second.
     void on_tick();
-    /// Begins the end of all sessions; those that live at `deadline` are cut off.
-    void begin_drain(Clock::time_point deadline);
+    /// Begins the end of all sessions.
+    void begin_drain();
+    /// Closes all connections; returns how many, and how many requests they had that lack a whole
+    /// answer.
+    struct Cut {
+        std::size_t connections = 0;
+        std::size_t requests = 0;
+    };
+    Cut cut_all();
     /// Closes the connections whose clients have not taken all answers of these models.
     void close_readers(const Models& models);
-    /// Closes all connections. Also without the thread, once that has ended.
+    /// As `cut_all`, and runs what is left. Without the thread, once that has ended.
     void close_all();
 
     /// Takes these models for all further requests.
@@ -127,7 +134,6 @@ class SessionLoop final : public JobReceiver {
     std::size_t quick_in_flight_ = 0;  // jobs at engines that the loop polls for
     Clock::time_point spin_until_;
     bool draining_ = false;
-    Clock::time_point drain_deadline_ = Clock::time_point::max();
     std::array<char, 65536> read_buffer_;
 };
 

@@ -77,9 +77,6 @@ struct Settings {
     double batch_ms = 0;  ///< budget of a batch; 0: twice the time of a single query, at least 1 ms
     bool access_log = false;  ///< log every answer
     Limits limits;
-    /// Better engines that cannot run on this machine, with the reasons, for STATS; empty if
-    /// `engine` is set.
-    std::string missing_engines;
 };
 
 }  // namespace gloved::daemon

@@ -223,7 +223,7 @@ void expose_workers(Exposition& out, const ModelSet::Models& models) {
 }
 
 /// What STATS reports of one model.
-std::vector<Fact> facts_of_model(const ServerState& state, const LoadedModel& loaded) {
+std::vector<Fact> facts_of_model(const LoadedModel& loaded) {
     const format::Model& model = loaded.model();
     const EngineWorker& first = loaded.first_worker();
     std::string engines;
@@ -271,8 +271,8 @@ std::vector<Fact> facts_of_model(const ServerState& state, const LoadedModel& lo
     facts.push_back({"neighbors_k", neighbors == nullptr ? std::uint64_t{0} : neighbors->k()});
     facts.push_back({"answers_neighbors", loaded.stored_answers()});
     facts.push_back({"plane_unselective", plane_unselective});
-    if (!state.settings.missing_engines.empty())
-        facts.push_back({"missing_engines", state.settings.missing_engines});
+    if (!loaded.missing_engines().empty())
+        facts.push_back({"missing_engines", loaded.missing_engines()});
     if (const auto gpu = first.engine().gpu_facts()) {
         const auto of_gpu = facts_of(*gpu);
         facts.insert(facts.end(), of_gpu.begin(), of_gpu.end());
@@ -296,7 +296,7 @@ std::vector<Fact> facts_of_daemon(const ServerState& state) {
         {"cut_line_timeout", connections.count_of(CloseReason::slow_line)},
         {"cut_idle_timeout", connections.count_of(CloseReason::idle)},
         {"cut_write_timeout", connections.count_of(CloseReason::unread)},
-        {"max_connections", limits.max_connections},
+        {"max_connections", state.max_connections},
         {"io_threads", std::uint64_t{state.settings.io_threads}},
         {"uid_share", limits.uid_share},
         {"max_k", limits.max_k},
@@ -328,7 +328,7 @@ Reply stats_reply(wire::Form form, const ServerState& state, const LoadedModel& 
     facts.push_back({"version", std::string(kProgramVersion)});
     facts.push_back({"uptime_s", seconds_of(Clock::now() - state.started)});
     facts.push_back({"models", state.models.all().size()});
-    for (Fact& fact : facts_of_model(state, loaded)) facts.push_back(std::move(fact));
+    for (Fact& fact : facts_of_model(loaded)) facts.push_back(std::move(fact));
     for (Fact& fact : facts_of_daemon(state)) facts.push_back(std::move(fact));
     for (const auto& [stage, times] : state.statistics.stages()) {
         for (const auto& [name, share] : kPercentiles) {
@@ -379,8 +379,7 @@ Reply metrics_reply(wire::Form form, const ServerState& state) {
     out.single("connections", "gauge", "Open connections.", state.open_connections);
     out.single("connections_total", "counter", "Connections since the start.",
                std::uint64_t{connections.admitted});
-    out.single("max_connections", "gauge", "How many may be open.",
-               state.settings.limits.max_connections);
+    out.single("max_connections", "gauge", "How many may be open.", state.max_connections);
     out.metric("refused_connections_total", "counter",
                "Connections that were one too many, for all or for their user.");
     out.sample("limit=\"max_connections\"", connections.refused - connections.refused_uid_share);

@@ -19,6 +19,7 @@ struct ServerState {
     const Suggester& suggester;
     const Statistics& statistics;
     std::size_t open_connections;
+    std::size_t max_connections;
     Clock::time_point started;
 };
 

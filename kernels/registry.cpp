@@ -49,7 +49,8 @@ std::vector<EngineEntry> list_engines() {
     std::vector<EngineEntry> entries;
     for (const Maker& maker : kMakers) {
         const auto reason = maker.unavailable();
-        entries.push_back({maker.kind, reason ? *reason : reason.error().message});
+        entries.push_back(
+            {maker.kind, maker.make != nullptr, reason ? *reason : reason.error().message});
     }
     return entries;
 }

@@ -94,7 +94,10 @@ Background::~Background() {
     ::unlink(log_path_.c_str());
 }
 
-void Background::signal(int number) const { ::kill(pid_, number); }
+void Background::signal(int number) const {
+    // Once it has ended, the number may be another's.
+    if (!ended_) ::kill(pid_, number);
+}
 
 bool Background::running() {
     if (!ended_ && ::waitpid(pid_, &status_, WNOHANG) == pid_) ended_ = true;
