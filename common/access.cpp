@@ -1,5 +1,6 @@
 #include "common/access.hpp"
 
+#include <fmt/format.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -41,6 +42,17 @@ Status keep_list(int from, int to, const char* name, const std::string& path) {
 bool is_refused(int error) { return error == EPERM || error == EINVAL; }
 
 }  // namespace
+
+std::string describe_distrust(const struct stat& status) {
+    if (status.st_uid != ::geteuid() && status.st_uid != 0)
+        return fmt::format("belongs to user {}, who is neither this user nor root", status.st_uid);
+    // The mask of an access control list stands in the group's bits.
+    const mode_t others = is_shared(status) ? 0002 : 0022;
+    if ((status.st_mode & others) == 0) return {};
+    return fmt::format("can be written by {} (mode {:04o})",
+                       (status.st_mode & 0002) != 0 ? "everybody" : "its group",
+                       status.st_mode & 07777);
+}
 
 Status keep_access(int from, int to, mode_t bits, const std::string& path) {
     const auto old = file_status(from, path);

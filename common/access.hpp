@@ -31,6 +31,11 @@ inline mode_t unfinished_file_mode(const struct stat& directory) {
     return is_shared(directory) ? 0660 : 0600;
 }
 
+/// Why a file or directory that was there before is not taken over: it belongs to neither this user
+/// nor root, or others may write to it. They decide about its content, whatever its checksums say.
+/// The group of a shared directory (is_shared) is trusted. Empty if nothing speaks against it.
+std::string describe_distrust(const struct stat& status);
+
 /// Copies mode, group, owner and access control lists from the open file `from` to `to`, which is
 /// about to replace it. Of the mode, copies only the bits in `bits`. The owner is kept only by
 /// root, the group only by root and its members. If the group cannot be kept, the access control

@@ -111,15 +111,19 @@ Result<MappedFile> MappedFile::map(int fd, std::size_t size_bytes, const std::st
     return MappedFile(data, size_bytes);
 }
 
+Result<MappedFile> MappedFile::map_whole(UniqueFd file, const std::string& path) {
+    const auto status = file_status(file.get(), path);
+    if (!status) return status.error();
+    auto mapped = map(file.get(), static_cast<std::size_t>(status->st_size), path);
+    if (mapped) mapped->file_ = std::move(file);
+    return mapped;
+}
+
 Result<MappedFile> MappedFile::open_at(int directory_fd, const char* name,
                                        const std::string& path) {
     auto fd = open_file_at(directory_fd, name, path);
     if (!fd) return fd.error();
-    auto status = file_status(fd->get(), path);
-    if (!status) return status.error();
-    auto mapped = map(fd->get(), static_cast<std::size_t>(status->st_size), path);
-    if (mapped) mapped->file_ = *std::move(fd);
-    return mapped;
+    return map_whole(*std::move(fd), path);
 }
 
 bool MappedFile::has_kept_its_size() const {

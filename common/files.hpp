@@ -97,8 +97,11 @@ class MappedFile {
     /// span is empty. The descriptor may be closed afterwards. Error: io.
     static Result<MappedFile> map(int fd, std::size_t size_bytes, const std::string& path);
 
-    /// Opens the regular file `name` in a directory as `open_file_at` does, and maps all of it. The
-    /// file stays open, for `has_kept_its_size`. Error: io.
+    /// Maps all of an open regular file, which stays open, for `has_kept_its_size`. Error: io.
+    static Result<MappedFile> map_whole(UniqueFd file, const std::string& path);
+
+    /// Opens the regular file `name` in a directory as `open_file_at` does, and maps it as
+    /// `map_whole` does. Error: io.
     static Result<MappedFile> open_at(int directory_fd, const char* name, const std::string& path);
 
     std::span<const std::byte> bytes() const {
@@ -107,9 +110,9 @@ class MappedFile {
     std::string_view text() const { return {static_cast<const char*>(data_), size_}; }
     std::size_t size_bytes() const { return size_; }
 
-    /// Whether a file mapped by `open_at` still has the size it had then. If it was cut short, the
-    /// rest of its last page reads as zeros, and access to later pages raises SIGBUS. True if the
-    /// system cannot tell. Costs a system call, less than a microsecond.
+    /// Whether a file mapped by `map_whole` still has the size it had then. If it was cut short,
+    /// the rest of its last page reads as zeros, and access to later pages raises SIGBUS. True if
+    /// the system cannot tell. Costs a system call, less than a microsecond.
     bool has_kept_its_size() const;
 
   private:

@@ -85,7 +85,9 @@ Result<std::optional<Neighbors>> Neighbors::open(const Model& model) {
         return std::optional<Neighbors>();
     }
     const std::string path = model.path() + "/" + kNeighborsFile;
-    auto opened = open_part(directory->get(), kNeighborsFile, path, model);
+    auto file = open_file_at(directory->get(), kNeighborsFile, path);
+    if (!file) return file.error();
+    auto opened = read(*std::move(file), path, model);
     if (!opened) return opened.error();
     const NeighborsHeader& header = opened->header();
     if (!header.is_whole()) {
@@ -96,17 +98,16 @@ Result<std::optional<Neighbors>> Neighbors::open(const Model& model) {
     return std::optional(*std::move(opened));
 }
 
-Result<Neighbors> Neighbors::open_part(int directory_fd, const char* name, const std::string& path,
-                                       const Model& model) {
-    auto file = MappedFile::open_at(directory_fd, name, path);
-    if (!file) return file.error();
-    const auto header = decode_neighbors_header(file->bytes());
+Result<Neighbors> Neighbors::read(UniqueFd file, const std::string& path, const Model& model) {
+    auto mapped = MappedFile::map_whole(std::move(file), path);
+    if (!mapped) return mapped.error();
+    const auto header = decode_neighbors_header(mapped->bytes());
     if (!header) return with_path(path, header.error());
-    if (header->file_bytes() != file->size_bytes()) {
+    if (header->file_bytes() != mapped->size_bytes()) {
         return with_path(path, {ErrorCode::damaged,
                                 fmt::format("the file has {} bytes, its header says {} (truncated "
                                             "or appended to)",
-                                            file->size_bytes(), header->file_bytes())});
+                                            mapped->size_bytes(), header->file_bytes())});
     }
     if (header->generation != model.generation() || header->rows != model.rows() ||
         header->dim != model.dim()) {
@@ -116,7 +117,7 @@ Result<Neighbors> Neighbors::open_part(int directory_fd, const char* name, const
                                header->rows, header->dim, hex(header->generation), model.path(),
                                model.rows(), model.dim(), hex(model.generation()))});
     }
-    return Neighbors(*std::move(file), *header, path);
+    return Neighbors(*std::move(mapped), *header, path);
 }
 
 std::span<const Row> Neighbors::lists() const {

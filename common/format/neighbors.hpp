@@ -62,10 +62,9 @@ class Neighbors {
     /// `verify`. Errors: io, damaged, mismatch, unsupported; the message names the file and a
     /// remedy.
     static Result<std::optional<Neighbors>> open(const Model& model);
-    /// Opens the file `name` in an open directory, which may be a part. `path` names the file in
-    /// messages. Checks as `open` does, but for the range. Errors as those of `open`.
-    static Result<Neighbors> open_part(int directory_fd, const char* name, const std::string& path,
-                                       const Model& model);
+    /// Maps an open regular file, which may be a part. `path` names the file in messages. Checks as
+    /// `open` does, but for the range. Errors as those of `open`.
+    static Result<Neighbors> read(UniqueFd file, const std::string& path, const Model& model);
 
     const NeighborsHeader& header() const { return header_; }
     std::size_t k() const { return header_.k; }

@@ -1,4 +1,5 @@
 // gloved-neighbors, run as a user would: parts, kills, damage, and the answers themselves.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
@@ -10,13 +11,16 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "common/files.hpp"
+#include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 #include "common/format/neighbors.hpp"
 #include "tests/support/oracle.hpp"
@@ -218,16 +222,177 @@ TEST_F(NeighborsProgram, LeavesFilesOfOthersAlone) {
     EXPECT_EQ(std::distance(fs::directory_iterator(parts_), fs::directory_iterator()), 2);
 }
 
-TEST_F(NeighborsProgram, TwoRunsDoNotMix) {
+/// Takes the best neighbour of every row from a part, and makes its checksums right.
+std::string forge(const std::string& part) {
+    auto header = *format::decode_neighbors_header(std::as_bytes(std::span(part)));
+    std::vector<Row> lists(header.lists_bytes() / sizeof(Row));
+    std::memcpy(lists.data(), part.data() + format::kHeaderBytes, header.lists_bytes());
+    for (auto list = lists.begin(); list != lists.end(); list += header.k) {
+        std::rotate(list, list + 1, list + header.k);
+        list[header.k - 1] = format::kNoRow;
+    }
+    header.checksum = format::checksum(std::as_bytes(std::span(lists)));
+    const auto head = format::encode_neighbors_header(header);
+    std::string forged = part;
+    std::memcpy(forged.data(), head.data(), head.size());
+    std::memcpy(forged.data() + head.size(), lists.data(), header.lists_bytes());
+    return forged;
+}
+
+TEST_F(NeighborsProgram, APartThatOthersMayWriteIsComputedAgainAndNeverJoined) {
+    ASSERT_EQ(find({"--part", "1/1"}).exit_code, 0);
+    const std::string forged = forge(read_file(part(1)));
+    fs::remove(part(1));
+    write_file(part(1), forged);
+    const bool is_root = ::geteuid() == 0;
+    const auto check = [&](const std::string& why) {
+        const Finished joined = find({"--join"});
+        EXPECT_EQ(joined.exit_code, 1);
+        EXPECT_EQ(
+            joined.err,
+            fmt::format("gloved-neighbors: {}: {}, so it is not used; remove it\n", part(1), why));
+    };
+    for (const mode_t mode : {0666U, 0660U, 0602U}) {
+        ASSERT_EQ(::chmod(part(1).c_str(), mode), 0);
+        check(fmt::format("can be written by {} (mode {:04o})",
+                          mode == 0660 ? "its group" : "everybody", mode));
+    }
+    ASSERT_EQ(::chmod(part(1).c_str(), 0644), 0);
+    if (is_root) {
+        ASSERT_EQ(::chown(part(1).c_str(), 65534, 0), 0);
+        check("belongs to user 65534, who is neither this user nor root");
+    } else {
+        ASSERT_EQ(::chmod(part(1).c_str(), 0666), 0);
+    }
+    const Finished finished = find();
+    EXPECT_NE(finished.err.find("so it is not used; remove it; this part is computed again"),
+              std::string::npos)
+        << finished.err;
+    expect_made(finished);
+}
+
+TEST_F(NeighborsProgram, ADirectoryThatOthersMayWriteHasNoParts) {
+    make_later_parts();
+    const auto refused = [&](const std::vector<std::string>& options, const std::string& path,
+                             const std::string& why) {
+        const Finished finished = find(options);
+        EXPECT_EQ(finished.exit_code, 1);
+        EXPECT_EQ(finished.err,
+                  fmt::format("gloved-neighbors: {}: {}, so parts there may be anybody's; remove "
+                              "it, or choose another directory with --parts\n",
+                              path, why));
+        EXPECT_FALSE(fs::exists(model_ + "/neighbors"));
+    };
+    for (const mode_t mode : {01777U, 0775U, 0707U}) {
+        ASSERT_EQ(::chmod(parts_.c_str(), mode), 0);
+        const auto why = fmt::format("can be written by {} (mode {:04o})",
+                                     mode == 0775 ? "its group" : "everybody", mode);
+        refused({}, parts_, why);
+        refused({"--part", "1/3"}, parts_, why);
+        refused({"--join", "--parts", parts_}, parts_, why);
+    }
+    ASSERT_EQ(::chmod(parts_.c_str(), 0755), 0);
+    if (::geteuid() == 0) {
+        ASSERT_EQ(::chown(parts_.c_str(), 65534, 0), 0);
+        refused({}, parts_, "belongs to user 65534, who is neither this user nor root");
+        ASSERT_EQ(::chown(parts_.c_str(), 0, 0), 0);
+    }
+    // A link of the default name may lead anywhere; one that the user names is the user's.
+    fs::rename(parts_, dir_ / "elsewhere");
+    fs::create_symlink(dir_ / "elsewhere", parts_);
+    EXPECT_EQ(find().exit_code, 1);
+    const Finished finished = find({"--parts", parts_});
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    EXPECT_NE(finished.err.find("2 of 3 parts are there already"), std::string::npos)
+        << finished.err;
+    EXPECT_TRUE(read_file(model_ + "/neighbors") == *wanted_);
+}
+
+TEST_F(NeighborsProgram, AGroupMaySharePartsInADirectoryThatSaysSo) {
+    fs::create_directory(parts_);
+    ASSERT_EQ(::chmod(parts_.c_str(), 02770), 0);
+    make_later_parts();
+    if (::geteuid() == 0) {
+        ASSERT_EQ(::chown(part(1).c_str(), 65534, 0), 0);
+    }
+    ASSERT_EQ(::chmod(part(2).c_str(), 0660), 0);
+    const Finished finished = find();
+    EXPECT_NE(finished.err.find("2 of 3 parts are there already"), std::string::npos)
+        << finished.err;
+    expect_made(finished);
+}
+
+TEST_F(NeighborsProgram, MakesADirectoryAndPartsThatNobodyElseMayWrite) {
+    ASSERT_EQ(run({"sh", "-c", "umask 0; exec \"$@\"", "sh", program("gloved-neighbors"),
+                   "--part-rows", std::to_string(kPartRows), "--part", "1/3", model_})
+                  .exit_code,
+              0);
+    EXPECT_EQ(fs::status(parts_).permissions(), fs::perms(0700));
+    EXPECT_EQ(fs::status(part(0)).permissions(), fs::perms(0444));
+    EXPECT_EQ(fs::status(parts_ + "/.lock").permissions(), fs::perms(0600));
+}
+
+TEST_F(NeighborsProgram, ALockOfTheDirectoryStopsNothing) {
+    // As anybody can take it who may read the directory.
     fs::create_directory(parts_);
     const auto held = open_directory(parts_);
     ASSERT_TRUE(held);
-    ASSERT_EQ(::flock(held->get(), LOCK_SH), 0);
+    ASSERT_EQ(::flock(held->get(), LOCK_EX), 0);
+    expect_made(find());
+}
+
+TEST_F(NeighborsProgram, TwoRunsDoNotMix) {
+    fs::create_directory(parts_);
+    const UniqueFd held(::open((parts_ + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    ASSERT_TRUE(held);
+    ASSERT_EQ(::flock(held.get(), LOCK_SH), 0);
     const Finished finished = find();
     EXPECT_EQ(finished.exit_code, 1);
     EXPECT_NE(finished.err.find("another gloved-neighbors works there"), std::string::npos)
         << finished.err;
     EXPECT_EQ(find({"--part", "1/3"}).exit_code, 0);
+}
+
+TEST_F(NeighborsProgram, PartsOfAModelThatWasReplacedGo) {
+    make_later_parts();
+    const std::string old_part = part(1);
+    write_file(parts_ + "/.neighbors-0123456789abcdef-k10-0-512.gloved-1-0", "");
+    // Not gloved's.
+    write_file(parts_ + "/neighbors-0123456789abcdef-k10-0-512", "a thesis");
+    fs::remove_all(model_);
+    make_model(model_, random_entries(kRows, kDim, 2));
+    ASSERT_EQ(find({"--part", "1/3"}).exit_code, 0);
+    EXPECT_TRUE(fs::exists(old_part));  // somebody may use it
+    ASSERT_EQ(find({"--k", "12", "--part", "1/1"}).exit_code, 0);
+    const Finished finished = find();
+    ASSERT_EQ(finished.exit_code, 0) << finished.err;
+    std::vector<std::string> left;
+    for (const auto& entry : fs::directory_iterator(parts_))
+        left.push_back(entry.path().filename());
+    // Parts of this model stay, and go once their file is stored.
+    EXPECT_EQ(left.size(), 4U);
+    EXPECT_EQ(read_file(parts_ + "/neighbors-0123456789abcdef-k10-0-512"), "a thesis");
+    fs::remove(parts_ + "/neighbors-0123456789abcdef-k10-0-512");
+    EXPECT_EQ(find({"--k", "12"}).exit_code, 0);
+    EXPECT_FALSE(fs::exists(parts_));
+}
+
+TEST_F(NeighborsProgram, PartsOfOtherModelsStayInADirectoryThatTheUserNames) {
+    ASSERT_EQ(find({"--part", "1/1", "--parts", dir_ / "p"}).exit_code, 0);
+    make_model(dir_ / "other", random_entries(kRows, kDim, 2));
+    ASSERT_EQ(run(command({"--parts", dir_ / "p"}, dir_ / "other")).exit_code, 0);
+    const Finished finished = find({"--parts", dir_ / "p"});
+    EXPECT_NE(finished.err.find("3 of 3 parts are there already"), std::string::npos)
+        << finished.err;
+    EXPECT_TRUE(fs::is_empty(dir_ / "p"));
+}
+
+TEST_F(NeighborsProgram, OfTheWorkingDirectoryKeepsItsPartsBesideIt) {
+    const Finished finished =
+        run({"sh", "-c", "cd \"$1\" && exec \"$2\" --part-rows 512 --part 1/3 .", "sh", model_,
+             program("gloved-neighbors")});
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    EXPECT_TRUE(fs::exists(part(0)));
 }
 
 TEST_F(NeighborsProgram, KeepsAFileThatHasEnoughAndReplacesOneThatHasNot) {

@@ -226,7 +226,9 @@ TEST_F(NeighborsFile, ThatIsAPartIsRefusedAsAWhole) {
                   "gloved-neighbors");
     const auto directory = open_directory(model_);
     ASSERT_TRUE(directory);
-    const auto part = Neighbors::open_part(directory->get(), "neighbors", path_, opened_);
+    auto file = open_file_at(directory->get(), "neighbors", path_);
+    ASSERT_TRUE(file);
+    const auto part = Neighbors::read(*std::move(file), path_, opened_);
     ASSERT_TRUE(part);
     EXPECT_TRUE(part->verify());
     EXPECT_TRUE(std::ranges::equal(part->of(2), std::vector<Row>{4, 1, 0}));

@@ -29,8 +29,8 @@ void add_computing_options(cli::Options& options, const std::string& default_thr
         ("gpu-memory", cli::value("BYTES"),
          "cuda: limit on the GPU's memory, e.g. 6G (default: all that is free)")  //
         ("parts", cli::value("DIR"),
-         "where finished parts are kept until all are there (default: MODEL_DIR.neighbors-parts, "
-         "which is removed in the end)");
+         "where finished parts are kept until all are there; other users may not write to it "
+         "(default: MODEL_DIR.neighbors-parts, which is removed in the end)");
     // For tests, whose models are smaller than a part.
     options.hidden.add_options()("part-rows", cli::value("N"));
     options.operands = {"model-dir"};

@@ -271,7 +271,7 @@ Result<Computed> compute_drawn(const Model& model, const Settings& settings, con
         // A file that became shorter reads as zeros.
         if (Status whole = model.verify_sizes(); !whole) return whole.error();
         const auto begun = Clock::now();
-        if (Status written = parts.write(number, *lists, stop); !written) return written.error();
+        if (Status written = parts.write(number, *lists); !written) return written.error();
         computed.times.writing += seconds_since(begun);
     }
     computed.times.engine = computer.engine_s();

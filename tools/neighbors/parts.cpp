@@ -9,32 +9,57 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
-#include <string_view>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "common/access.hpp"
 #include "common/error_with.hpp"
 #include "common/format/layout.hpp"
 #include "common/format/own_files.hpp"
-#include "common/output_file.hpp"
 
 namespace gloved::neighbors {
 namespace {
 
 using format::RowRange;
 
-constexpr mode_t kDirectoryMode = 0777;  // and the umask
+constexpr mode_t kDirectoryMode = 0700;
+constexpr const char* kLockFile = ".lock";
+/// Names tried before giving up.
+constexpr int kMaxAttempts = 100;
+
+/// What the names of all parts of a generation have in common.
+std::string generation_prefix(std::uint64_t generation) {
+    return fmt::format("neighbors-{}-k", format::hex(generation));
+}
 
 /// What the names of a model's parts of one k have in common.
 std::string common_name(const format::Model& model, std::size_t k) {
-    return fmt::format("neighbors-{}-k{}-", format::hex(model.generation()), k);
+    return fmt::format("{}{}-", generation_prefix(model.generation()), k);
+}
+
+/// A part's name without the dot of an unfinished one, .NAME.gloved-PID-N.
+std::string_view without_dot(std::string_view name) {
+    return name.starts_with('.') ? name.substr(1) : name;
+}
+
+/// Whether `name` is that of a part of any generation.
+bool is_part_name(std::string_view name) {
+    constexpr std::size_t kGenerationEnd = 10 + 16;  // «neighbors-», and digits
+    return name.starts_with("neighbors-") && name.size() > kGenerationEnd &&
+           name.substr(kGenerationEnd).starts_with("-k");
 }
 
 /// The parts' directory: `directory`, or that beside the model.
 std::string directory_of(const format::Model& model, const std::string& directory) {
     std::string path = directory.empty() ? model.path() : directory;
     while (path.size() > 1 && path.back() == '/') path.pop_back();
-    return directory.empty() ? path + ".neighbors-parts" : path;
+    if (!directory.empty()) return path;
+    // Beside the model, also if it is called «.».
+    const std::filesystem::path name = std::filesystem::path(path).filename();
+    std::error_code ignored;
+    if (name == "." || name == "..") path = std::filesystem::canonical(path, ignored).string();
+    return path + ".neighbors-parts";
 }
 
 }  // namespace
@@ -48,25 +73,58 @@ Result<Parts> Parts::open(const format::Model& model, std::size_t k, std::size_t
         if (access != Access::shared_existing &&
             ::mkdir(parts.path_.c_str(), kDirectoryMode) != 0 && errno != EEXIST)
             return system_error(parts.path_, "cannot create the directory of the parts", errno);
-        auto opened = open_directory(parts.path_);
-        if (!opened) return opened.error();
-        parts.directory_ = *std::move(opened);
-        const int how = access == Access::alone ? LOCK_EX : LOCK_SH;
-        if (::flock(parts.directory_.get(), how | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-            return error_with(ErrorCode::conflict,
-                              "{}: another gloved-neighbors works there (lsof tells which); wait "
-                              "for it, or choose another directory with --parts",
-                              parts.path_);
-        }
-        // Whoever had the lock before may have removed the directory.
-        struct stat ours {};
-        struct stat named {};
-        if (::fstat(parts.directory_.get(), &ours) == 0 &&
-            ::stat(parts.path_.c_str(), &named) == 0 && ours.st_dev == named.st_dev &&
-            ours.st_ino == named.st_ino) {
-            return parts;
-        }
+        if (Status opened = parts.open_directory(); !opened) return opened.error();
+        const auto locked = parts.lock(access);
+        if (!locked) return locked.error();
+        if (*locked) break;
     }
+    if (access == Access::alone && parts.has_default_name_) {
+        const std::string ours = generation_prefix(model.generation());
+        parts.remove_files(
+            [&](std::string_view name) { return is_part_name(name) && !name.starts_with(ours); });
+    }
+    return parts;
+}
+
+Status Parts::open_directory() {
+    // A link of the default name is somebody else's idea; one that the user names is the user's.
+    const int links = has_default_name_ ? O_NOFOLLOW : 0;
+    directory_ = UniqueFd(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | links));
+    if (!directory_) return system_error(path_, "cannot open the directory", errno);
+    const auto status = file_status(directory_.get(), path_);
+    if (!status) return status.error();
+    if (const std::string distrust = describe_distrust(*status); !distrust.empty()) {
+        return error_with(ErrorCode::conflict,
+                          "{}: {}, so parts there may be anybody's; remove it, or choose another "
+                          "directory with --parts",
+                          path_, distrust);
+    }
+    is_group_trusted_ = is_shared(*status);
+    return {};
+}
+
+Result<bool> Parts::lock(Access access) {
+    const std::string path = path_ + "/" + kLockFile;
+    lock_ = UniqueFd(::openat(directory_.get(), kLockFile,
+                              O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+                              is_group_trusted_ ? 0660 : 0600));
+    // Whoever had the lock before may have removed the directory.
+    if (!lock_ && errno == ENOENT) return false;
+    if (!lock_) return system_error(path, "cannot open", errno);
+    const auto ours = file_status(lock_.get(), path);
+    if (!ours) return ours.error();
+    if (ours->st_uid == ::geteuid()) (void)::fchmod(lock_.get(), is_group_trusted_ ? 0660 : 0600);
+    const int how = access == Access::alone ? LOCK_EX : LOCK_SH;
+    if (::flock(lock_.get(), how | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        return error_with(ErrorCode::conflict,
+                          "{}: another gloved-neighbors works there (lsof tells which); wait for "
+                          "it, or choose another directory with --parts",
+                          path_);
+    }
+    // Or the file alone.
+    struct stat named {};
+    return ::fstatat(directory_.get(), kLockFile, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           ours->st_dev == named.st_dev && ours->st_ino == named.st_ino;
 }
 
 RowRange Parts::range(std::size_t number) const {
@@ -81,14 +139,20 @@ std::string Parts::name_of(std::size_t number) const {
 std::string Parts::path_of(std::size_t number) const { return path_ + "/" + name_of(number); }
 
 Result<std::optional<format::Neighbors>> Parts::read(std::size_t number) const {
-    const std::string name = name_of(number);
     const std::string path = path_of(number);
-    struct stat status {};
-    if (::fstatat(directory_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-        if (errno == ENOENT) return std::optional<format::Neighbors>();
-        return system_error(path, "cannot stat", errno);
+    UniqueFd file(::openat(directory_.get(), name_of(number).c_str(),
+                           O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+    if (!file && errno == ENOENT) return std::optional<format::Neighbors>();
+    if (!file) return system_error(path, "cannot open", errno);
+    const auto status = file_status(file.get(), path);
+    if (!status) return status.error();
+    if (!S_ISREG(status->st_mode)) return error_with(ErrorCode::io, "{}: not a regular file", path);
+    const std::string distrust = is_group_trusted_ ? std::string() : describe_distrust(*status);
+    if (!distrust.empty()) {
+        return error_with(ErrorCode::conflict, "{}: {}, so it is not used; remove it", path,
+                          distrust);
     }
-    auto part = format::Neighbors::open_part(directory_.get(), name.c_str(), path, *model_);
+    auto part = format::Neighbors::read(std::move(file), path, *model_);
     if (!part) return part.error();
     if (part->range() != range(number) || part->k() != k_) {
         return error_with(ErrorCode::mismatch,
@@ -109,38 +173,53 @@ Status Parts::check_ours(std::size_t number) const {
                       path_of(number));
 }
 
-Status Parts::write(std::size_t number, std::span<const format::Row> lists,
-                    const std::atomic<bool>& stop) const {
+Status Parts::write(std::size_t number, std::span<const format::Row> lists) const {
     if (Status ours = check_ours(number); !ours) return ours;
-    const format::NeighborsHeader header{
-        model_->rows(),       static_cast<std::uint32_t>(model_->dim()),
-        model_->generation(), static_cast<std::uint32_t>(k_),
-        range(number),        format::checksum(std::as_bytes(lists))};
-    const auto head = format::encode_neighbors_header(header);
-    std::string content(header.file_bytes(), '\0');
-    std::memcpy(content.data(), head.data(), head.size());
-    std::memcpy(content.data() + head.size(), lists.data(), lists.size_bytes());
-    auto output = OutputFile::create(path_of(number), stop);
-    if (!output) return output.error();
-    if (Status written = output->write(content); !written) return written;
-    if (Status synced = output->sync(); !synced) return synced;
-    return output->publish();
+    const int directory = directory_.get();
+    std::string staged;
+    UniqueFd file;
+    for (int attempt = 0; !file; ++attempt) {
+        staged = fmt::format(".{}.gloved-{}-{}", name_of(number), ::getpid(), attempt);
+        file = UniqueFd(
+            ::openat(directory, staged.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+        if (!file && (errno != EEXIST || attempt == kMaxAttempts))
+            return system_error(path_, "cannot create a file in it", errno);
+    }
+    const Status written = [&]() -> Status {
+        auto writer = format::NeighborsWriter::create(
+            std::move(file), path_of(number),
+            {model_->rows(), static_cast<std::uint32_t>(model_->dim()), model_->generation(),
+             static_cast<std::uint32_t>(k_), range(number), 0});
+        if (!writer) return writer.error();
+        if (Status appended = writer->append(lists); !appended) return appended;
+        if (Status finished = writer->finish(); !finished) return finished;
+        if (::renameat(directory, staged.c_str(), directory, name_of(number).c_str()) != 0)
+            return system_error(path_of(number), "cannot publish", errno);
+        return {};
+    }();
+    if (written) return sync_to_disk(directory, path_);
+    (void)::unlinkat(directory, staged.c_str(), 0);
+    return written;
 }
 
 Result<bool> Parts::is_ours(const std::string& name) const {
     return format::begins_with(directory_.get(), name, path_ + "/" + name, format::kNeighborsMagic);
 }
 
-void Parts::remove() const {
+void Parts::remove_files(const std::function<bool(std::string_view)>& is_meant) const {
     const auto names = format::list_directory(directory_.get(), path_);
     if (!names) return;
-    const std::string common = common_name(*model_, k_);
     for (const std::string& name : *names) {
-        // A killed process leaves .NAME.gloved-PID-N (OutputFile).
-        if (!name.starts_with(common) && !name.starts_with("." + common)) continue;
+        if (!is_meant(without_dot(name))) continue;
         const auto ours = is_ours(name);
         if (ours && *ours) (void)::unlinkat(directory_.get(), name.c_str(), 0);
     }
+}
+
+void Parts::remove() const {
+    const std::string common = common_name(*model_, k_);
+    remove_files([&](std::string_view name) { return name.starts_with(common); });
+    (void)::unlinkat(directory_.get(), kLockFile, 0);
     if (has_default_name_) (void)::rmdir(path_.c_str());
 }
 
