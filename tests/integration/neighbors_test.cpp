@@ -457,21 +457,70 @@ TEST_F(NeighborsProgram, RefusesBeforeItComputes) {
     EXPECT_FALSE(fs::exists(part(0)));
 }
 
-TEST_F(NeighborsProgram, ToAModelThatNobodyMayWriteSaysSoBeforeItComputes) {
-    fs::permissions(model_, fs::perms(0555));
-    auto asked = command({}, model_);
-    if (::geteuid() == 0) {
-        // Root may write what it likes, so without its capability.
-        asked.insert(asked.begin(),
-                     {"setpriv", "--bounding-set", "-dac_override", "--inh-caps", "-dac_override"});
+/// A model that this user may only read, and runs on it.
+class NeighborsReadOnly : public NeighborsProgram {
+  protected:
+    NeighborsReadOnly() { fs::permissions(model_, fs::perms(0555)); }
+    ~NeighborsReadOnly() override { fs::permissions(model_, fs::perms(0755)); }
+
+    Finished find_as_reader(const std::vector<std::string>& options) const {
+        auto asked = command(options, model_);
+        if (::geteuid() == 0) {
+            // Root may write what it likes, so without its capability.
+            asked.insert(asked.begin(), {"setpriv", "--bounding-set", "-dac_override", "--inh-caps",
+                                         "-dac_override"});
+        }
+        return run(asked);
     }
-    const Finished finished = run(asked);
-    fs::permissions(model_, fs::perms(0755));
-    EXPECT_EQ(finished.exit_code, 1);
-    EXPECT_NE(finished.err.find(model_ + "/neighbors.new: cannot create: Permission denied"),
-              std::string::npos)
-        << finished.err;
+    /// What the options print of a model that has its neighbors.
+    Finished find_stored(const std::vector<std::string>& options) const {
+        return run(command(options, *shared_ / "m"));
+    }
+};
+
+TEST_F(NeighborsReadOnly, SaysSoBeforeItComputes) {
+    for (const auto& options : {std::vector<std::string>{}, {"--join"}}) {
+        const Finished finished = find_as_reader(options);
+        EXPECT_EQ(finished.exit_code, 1);
+        EXPECT_EQ(finished.err,
+                  fmt::format("gloved-neighbors: {}/neighbors.new: cannot create: Permission "
+                              "denied; --output, --hubs, --mutual and --compare also work without "
+                              "storing\n",
+                              model_));
+        EXPECT_FALSE(fs::exists(parts_));
+    }
+}
+
+TEST_F(NeighborsReadOnly, IsToldOfWithoutStoring) {
+    const std::string said = fmt::format(
+        "gloved-neighbors: {}/neighbors.new: cannot create: Permission denied; the lists are not "
+        "stored",
+        model_);
+    for (const auto& options :
+         {std::vector<std::string>{"--output", "-"}, {"--hubs"}, {"--mutual", "--output", "-"}}) {
+        const Finished finished = find_as_reader(options);
+        EXPECT_EQ(finished.exit_code, 0);
+        EXPECT_TRUE(finished.out == find_stored(options).out) << options[0];
+        EXPECT_TRUE(finished.err.starts_with(said + "\n")) << finished.err;
+    }
+    const Finished compared = find_as_reader({"--compare", model_});
+    EXPECT_EQ(compared.exit_code, 0) << compared.err;
+    EXPECT_NE(compared.out.find("mean share in common\t1.0000\n"), std::string::npos)
+        << compared.out;
     EXPECT_FALSE(fs::exists(parts_));
+
+    // A directory of parts saves computing them again.
+    const std::vector<std::string> kept = {"--hubs", "--parts", dir_ / "p"};
+    const Finished first = find_as_reader(kept);
+    EXPECT_TRUE(
+        first.err.starts_with(fmt::format("{}, and {} keeps the parts\n", said, dir_ / "p")))
+        << first.err;
+    const Finished second = find_as_reader(kept);
+    EXPECT_NE(second.err.find("3 of 3 parts are there already"), std::string::npos) << second.err;
+    EXPECT_TRUE(second.out == find_stored({"--hubs"}).out);
+    EXPECT_TRUE(find_as_reader({"--join", "--output", "-", "--parts", dir_ / "p"}).out ==
+                find_stored({"--output", "-"}).out);
+    EXPECT_FALSE(fs::exists(model_ + "/neighbors"));
 }
 
 TEST_F(NeighborsProgram, WithoutRoomForTheFileKeepsTheParts) {

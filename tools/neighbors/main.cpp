@@ -37,7 +37,9 @@ constexpr cli::Program kProgram = {"gloved-neighbors",
 
 Finds the nearest other words of every word of a model, exactly, and stores them
 in the model as the file neighbors. gloved then answers NEAR of a word from it.
-If a run is stopped, the next one goes on where it was.
+If a run is stopped, the next one goes on where it was. --output, --hubs,
+--mutual and --compare read the file, and store it first if it is not there. In a
+model that this user may not write to they work too, and nothing is stored.
 
 )",
                                    R"(
@@ -84,8 +86,9 @@ cli::Options describe_options() {
      "directory of the parts")                                                          //
         ("join", "join the parts that --part computed, store the result, remove them")  //
         ("output", cli::value("FILE"),
-         "write the neighbours of every word to FILE, from the stored file, which is made first if "
-         "it is not there; - is stdout")  //
+         "write the neighbours of every word to FILE, from the file neighbors in the model, which "
+         "is "
+         "made and stored first if it is not there and this user may write it; - is stdout")  //
         ("format", cli::value("tsv|edges|npy|ivecs"),
          "with --output: lines of word, neighbour and score; lines of their row numbers and the "
          "score; a NumPy array of row numbers, int32; or the same as records of k and k numbers. "
@@ -193,9 +196,9 @@ Status write_graph(const CommandSettings& asked, const format::Model& model,
     if (asked.hubs) return neighbors::write_hubs(model, made, k, asked.shown, path, stop);
     neighbors::Settings settings = asked.settings;
     settings.model_dir = asked.compare;
-    settings.parts_dir.clear();
     const auto say = [](const std::string& message) { kProgram.say(message); };
-    const auto other_made = neighbors::make_neighbors(*other, settings, stop, say);
+    const auto other_made =
+        neighbors::make_neighbors(*other, settings, neighbors::Storing::if_possible, stop, say);
     if (!other_made) return other_made.error();
     return neighbors::write_comparison(model, made, *other, *other_made, k, asked.shown, path,
                                        stop);
@@ -224,11 +227,13 @@ Status perform(const CommandSettings& asked, const std::atomic<bool>& stop) {
         if (!opened) return opened.error();
         other.emplace(*std::move(opened));
     }
-    const auto made = asked.join ? neighbors::join_parts(*model, settings, stop, say)
-                                 : neighbors::make_neighbors(*model, settings, stop, say);
+    const bool has_graph = asked.hubs || !asked.compare.empty() || asked.mutual;
+    const auto storing =
+        has_graph || asked.output ? neighbors::Storing::if_possible : neighbors::Storing::required;
+    const auto made = asked.join ? neighbors::join_parts(*model, settings, storing, stop, say)
+                                 : neighbors::make_neighbors(*model, settings, storing, stop, say);
     if (!made) return made.error();
-    if (asked.hubs || !asked.compare.empty() || asked.mutual)
-        return write_graph(asked, *model, other, *made, stop);
+    if (has_graph) return write_graph(asked, *model, other, *made, stop);
     if (!asked.output) return {};
     return neighbors::write_lists(*model, *made, settings.k, *asked.output, asked.threads, stop);
 }

@@ -166,6 +166,7 @@ Status lead(const CommandSettings& asked, Processes& processes, const std::atomi
         auto numbers = plan.to_numbers();
         return processes.broadcast(numbers);
     }
+    if (Status storable = neighbors::check_can_store(settings); !storable) return storable;
     Result<neighbors::Times> computed = [&]() -> Result<neighbors::Times> {
         const auto parts = neighbors::open_parts(*model, settings, Access::shared);
         if (!parts) return parts.error();
@@ -179,7 +180,8 @@ Status lead(const CommandSettings& asked, Processes& processes, const std::atomi
     if (!computed) return computed.error();
     // All have closed, and so unlocked, the directory.
     if (Status met = processes.meet(); !met) return met;
-    const auto made = neighbors::join_parts(*model, settings, stop, say, *computed);
+    const auto made =
+        neighbors::join_parts(*model, settings, neighbors::Storing::required, stop, say, *computed);
     return made ? Status() : made.error();
 }
 

@@ -1,8 +1,11 @@
 #include "tools/neighbors/neighbors.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -25,6 +28,7 @@ namespace {
 
 using format::Model;
 using format::Neighbors;
+using format::NeighborsWriter;
 using format::Row;
 using format::RowRange;
 using Clock = std::chrono::steady_clock;
@@ -129,21 +133,20 @@ Status check_same(const Model& model, const std::string& model_dir) {
                       model_dir);
 }
 
-/// Joins all parts and publishes the neighbors file.
-Status join(const Model& model, const Settings& settings, const Parts& parts,
-            const std::atomic<bool>& stop) {
-    auto staging = format::AddedFileStaging::create(settings.model_dir, format::kAddedNeighbors);
-    if (!staging) return staging.error();
-    if (Status same = check_same(model, settings.model_dir); !same) return same;
-    auto file = staging->file();
-    if (!file) return file.error();
-    const format::NeighborsHeader header{
-        model.rows(),       static_cast<std::uint32_t>(model.dim()),
-        model.generation(), static_cast<std::uint32_t>(settings.k),
-        {0, model.rows()},  0};
-    auto writer = format::NeighborsWriter::create(
-        *std::move(file), staging->path() + "/" + format::kNewNeighborsFile, header);
-    if (!writer) return writer.error();
+/// Begins the neighbors file of a whole model.
+Result<NeighborsWriter> begin_file(const Model& model, const Settings& settings, UniqueFd file,
+                                   const std::string& path) {
+    return NeighborsWriter::create(std::move(file), path,
+                                   {model.rows(),
+                                    static_cast<std::uint32_t>(model.dim()),
+                                    model.generation(),
+                                    static_cast<std::uint32_t>(settings.k),
+                                    {0, model.rows()},
+                                    0});
+}
+
+/// Writes all parts, one after the other, and the header.
+Status append_parts(NeighborsWriter& writer, const Parts& parts, const std::atomic<bool>& stop) {
     for (std::size_t number = 0; number < parts.count(); ++number) {
         if (stop) return source::interrupted();
         const auto part = parts.read(number);
@@ -155,9 +158,23 @@ Status join(const Model& model, const Settings& settings, const Parts& parts,
                               "before --join",
                               parts.path_of(number), rows.first, rows.last - 1);
         }
-        if (Status appended = writer->append((*part)->lists()); !appended) return appended;
+        if (Status appended = writer.append((*part)->lists()); !appended) return appended;
     }
-    if (Status finished = writer->finish(); !finished) return finished;
+    return writer.finish();
+}
+
+/// Joins all parts and publishes the neighbors file.
+Status join(const Model& model, const Settings& settings, const Parts& parts,
+            const std::atomic<bool>& stop) {
+    auto staging = format::AddedFileStaging::create(settings.model_dir, format::kAddedNeighbors);
+    if (!staging) return staging.error();
+    if (Status same = check_same(model, settings.model_dir); !same) return same;
+    auto file = staging->file();
+    if (!file) return file.error();
+    auto writer = begin_file(model, settings, *std::move(file),
+                             staging->path() + "/" + format::kNewNeighborsFile);
+    if (!writer) return writer.error();
+    if (Status appended = append_parts(*writer, parts, stop); !appended) return appended;
     if (stop) return source::interrupted();
     return staging->publish();
 }
@@ -183,6 +200,89 @@ void say_times(const Settings& settings, const Times& times, const Say& say) {
     say(fmt::format(
         "engine {:.1f} ms, computing {:.1f} ms, writing parts {:.1f} ms, joining {:.1f} ms",
         times.engine * 1e3, times.computing * 1e3, times.writing * 1e3, times.joining * 1e3));
+}
+
+/// A neighbors file that has no name and lies in memory.
+class UnstoredFile {
+  public:
+    UnstoredFile(const Model& model, const Settings& settings)
+        : model_(model),
+          settings_(settings),
+          name_(model.path() + "/" + format::kNeighborsFile + " (in memory)") {}
+
+    /// Begins the file. Call it once. Error: io.
+    Result<NeighborsWriter> begin() {
+        file_ = UniqueFd(::memfd_create(format::kNeighborsFile, MFD_CLOEXEC));
+        UniqueFd copy(file_ ? ::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0) : -1);
+        if (!copy) return system_error(name_, "cannot create", errno);
+        return begin_file(model_, settings_, std::move(copy), name_);
+    }
+    /// The file that the writer has finished. Call it once.
+    Result<Neighbors> take() { return Neighbors::read(std::move(file_), name_, model_); }
+
+  private:
+    const Model& model_;
+    const Settings& settings_;
+    std::string name_;
+    UniqueFd file_;
+};
+
+/// The lists of all rows, computed at once, without parts.
+Result<Neighbors> compute_unstored(const Model& model, const Settings& settings,
+                                   const std::atomic<bool>& stop, const Say& say) {
+    UnstoredFile file(model, settings);
+    auto writer = file.begin();
+    if (!writer) return writer.error();
+    Computer computer(model, settings, stop);
+    {
+        Progress progress("computing", model.rows(), kWords);
+        for (std::size_t first = 0; first < model.rows(); first += settings.part_rows) {
+            const RowRange range = {first, std::min(first + settings.part_rows, model.rows())};
+            const auto lists =
+                computer.lists_of(range, first, [&](std::size_t rows) { progress.update(rows); });
+            if (!lists) return lists.error();
+            if (Status appended = writer->append(*lists); !appended) return appended.error();
+        }
+    }
+    if (Status whole = model.verify_sizes(); !whole) return whole.error();
+    if (Status finished = writer->finish(); !finished) return finished.error();
+    say(fmt::format("{}; {}", describe_rate(model.rows(), computer.computing_s()),
+                    computer.description()));
+    say_times(settings, {computer.engine_s(), computer.computing_s(), 0, 0}, say);
+    return file.take();
+}
+
+/// The lists in the parts, which stay.
+Result<Neighbors> join_unstored(const Model& model, const Settings& settings, const Parts& parts,
+                                const std::atomic<bool>& stop, const Say& say, Times times) {
+    const auto begun = Clock::now();
+    UnstoredFile file(model, settings);
+    auto writer = file.begin();
+    if (!writer) return writer.error();
+    if (Status appended = append_parts(*writer, parts, stop); !appended) return appended.error();
+    times.joining = seconds_since(begun);
+    say_times(settings, times, say);
+    return file.take();
+}
+
+/// Whether the neighbors file can be stored. If it need not be, says why it cannot. Errors as
+/// AddedFileStaging::create, if it must be.
+Result<bool> can_store(const Settings& settings, Storing storing, const Say& say) {
+    const auto place =
+        format::AddedFileStaging::create(settings.model_dir, format::kAddedNeighbors);
+    if (place) return true;
+    const Error& error = place.error();
+    if (storing == Storing::if_possible) {
+        say(fmt::format("{}; the lists are not stored{}", error.message,
+                        settings.parts_dir.empty()
+                            ? ""
+                            : fmt::format(", and {} keeps the parts", settings.parts_dir)));
+        return false;
+    }
+    if (error.code != ErrorCode::io) return error;
+    return error_with(error.code,
+                      "{}; --output, --hubs, --mutual and --compare also work without storing",
+                      error.message);
 }
 
 /// Joins the parts, removes them, and opens the file.
@@ -212,13 +312,7 @@ Result<std::optional<Neighbors>> find_stored(const Model& model, const Settings&
     auto there = open_sound(model);
     if (!there && there.error().code == ErrorCode::io) return there.error();
     if (!there) say(there.error().message);
-    if (!there || !*there || (*there)->k() < settings.k) {
-        // Whatever keeps the file from being stored is told before the long computation.
-        const auto place =
-            format::AddedFileStaging::create(settings.model_dir, format::kAddedNeighbors);
-        if (!place) return place.error();
-        return std::optional<Neighbors>();
-    }
+    if (!there || !*there || (*there)->k() < settings.k) return std::optional<Neighbors>();
     say(fmt::format("{}/{}: {} neighbours of {} words are there already", model.path(),
                     format::kNeighborsFile, (*there)->k(), model.rows()));
     Parts::sweep(model, (*there)->k(), settings.part_rows, settings.parts_dir);
@@ -280,17 +374,28 @@ Result<Computed> compute_drawn(const Model& model, const Settings& settings, con
     return computed;
 }
 
-Result<Neighbors> make_neighbors(const Model& model, const Settings& settings,
+Status check_can_store(const Settings& settings) {
+    const auto checked = can_store(settings, Storing::required, {});
+    return checked ? Status() : Status(checked.error());
+}
+
+Result<Neighbors> make_neighbors(const Model& model, const Settings& settings, Storing storing,
                                  const std::atomic<bool>& stop, const Say& say) {
     auto stored = find_stored(model, settings, say);
     if (!stored) return stored.error();
     if (*stored) return **std::move(stored);
+    // Told before the long computation.
+    const auto storable = can_store(settings, storing, say);
+    if (!storable) return storable.error();
+    if (!*storable && settings.parts_dir.empty())
+        return compute_unstored(model, settings, stop, say);
     const auto parts = open_parts(model, settings, Access::alone);
     if (!parts) return parts.error();
     Times times;
     Status computed = compute_missing(model, settings, *parts, {}, stop, say, times);
     if (!computed) return computed.error();
-    return finish(model, settings, *parts, stop, say, times);
+    return *storable ? finish(model, settings, *parts, stop, say, times)
+                     : join_unstored(model, settings, *parts, stop, say, times);
 }
 
 Status compute_share(const Model& model, const Settings& settings, const Share& share,
@@ -303,11 +408,14 @@ Status compute_share(const Model& model, const Settings& settings, const Share& 
     return computed;
 }
 
-Result<Neighbors> join_parts(const Model& model, const Settings& settings,
+Result<Neighbors> join_parts(const Model& model, const Settings& settings, Storing storing,
                              const std::atomic<bool>& stop, const Say& say, Times times) {
+    const auto storable = can_store(settings, storing, say);
+    if (!storable) return storable.error();
     const auto parts = open_parts(model, settings, Access::alone);
     if (!parts) return parts.error();
-    return finish(model, settings, *parts, stop, say, times);
+    return *storable ? finish(model, settings, *parts, stop, say, times)
+                     : join_unstored(model, settings, *parts, stop, say, times);
 }
 
 Status answer_queries(const Model& model, const Settings& settings, const Queries& queries,

@@ -35,14 +35,23 @@ struct Settings {
 /// Called with a message for people, on the calling thread.
 using Say = std::function<void(const std::string&)>;
 
+/// Whether the result has to be stored in the model.
+enum class Storing {
+    required,
+    if_possible  ///< if this user may; otherwise the lists are only returned
+};
+
 /// The neighbors file of the model, with at least settings.k neighbours of each row. Makes it if it
 /// is not there, is damaged or has fewer: computes the parts that are not in the parts' directory,
-/// joins them, publishes the file, and removes the parts. Errors: those of Model::open and
-/// make_engine; io; conflict, if another process computes there, for files that gloved did not
-/// make, or if another model has taken the directory's name meanwhile; interrupted, once `stop` is
-/// true. After an error the parts that are complete stay, and the next call goes on from there.
+/// joins them, publishes the file, and removes the parts. If it cannot be stored and need not be,
+/// it lies in memory; then parts are made only in a directory that the settings name, and stay
+/// there. Errors: those of Model::open and make_engine; io; conflict, if another process computes
+/// there, for files that gloved did not make, or if another model has taken the directory's name
+/// meanwhile; interrupted, once `stop` is true. After an error the parts that are complete stay,
+/// and the next call goes on from there.
 Result<format::Neighbors> make_neighbors(const format::Model& model, const Settings& settings,
-                                         const std::atomic<bool>& stop, const Say& say);
+                                         Storing storing, const std::atomic<bool>& stop,
+                                         const Say& say);
 
 /// Part `index` of `count`, from 1: every count-th part, so that the parts of all indices together
 /// are all.
@@ -63,12 +72,13 @@ struct Times {
     double joining = 0;
 };
 
-/// Joins the parts in the parts' directory, publishes the file, and removes the parts. `times` of
-/// the steps before are said with that of joining. Error: io; damaged or mismatch, for a part that
-/// is missing or wrong, which the message names with the rows that it should have; conflict, as for
+/// Joins the parts in the parts' directory, publishes the file, and removes the parts. If it cannot
+/// be stored and need not be, it lies in memory, and the parts stay. `times` of the steps before
+/// are said with that of joining. Error: io; damaged or mismatch, for a part that is missing or
+/// wrong, which the message names with the rows that it should have; conflict, as for
 /// make_neighbors; interrupted. After an error all parts stay.
 Result<format::Neighbors> join_parts(const format::Model& model, const Settings& settings,
-                                     const std::atomic<bool>& stop, const Say& say,
+                                     Storing storing, const std::atomic<bool>& stop, const Say& say,
                                      Times times = {});
 
 // The steps of make_neighbors, for processes that divide the parts among them.
@@ -77,10 +87,13 @@ Result<format::Neighbors> join_parts(const format::Model& model, const Settings&
 Result<Parts> open_parts(const format::Model& model, const Settings& settings, Access access);
 
 /// The model's neighbors file, if it is sound and has at least settings.k neighbours of each row;
-/// removes the parts that a killed process left of it. Otherwise checks that the file can be
-/// stored. Errors: io; conflict, for a file that gloved did not make.
+/// removes the parts that a killed process left of it. Error: io.
 Result<std::optional<format::Neighbors>> find_stored(const format::Model& model,
                                                      const Settings& settings, const Say& say);
+
+/// Returns the error that would keep the neighbors file from being stored. Errors: io; conflict,
+/// for a file that gloved did not make.
+Status check_can_store(const Settings& settings);
 
 /// The numbers of a share's parts that are not there, ascending. Says which are damaged: those are
 /// computed again. Errors: io; conflict, for a file that gloved did not make; interrupted.
