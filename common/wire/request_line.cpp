@@ -96,7 +96,10 @@ std::string request_line(const Request& request, Unknown unknown, WordCase word_
     line.add("case",
              options.word_case.value_or(word_case) == WordCase::ignore ? "ignore" : "exact");
     append_terms(text, request.terms);
-    for (const std::string& word : request.words) text += " " + quote_word(word);
+    for (const std::string& word : request.words) {
+        text += ' ';
+        text += quote_word(word);
+    }
     return text;
 }
 
