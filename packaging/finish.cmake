@@ -3,8 +3,12 @@ set(root ${CPACK_TEMPORARY_DIRECTORY})
 set(share ${root}/usr/share)
 set(doc ${share}/doc/${CPACK_PACKAGE_NAME})
 
-# The file copyright points to Debian's own copy of the licence, and names the sample's origin.
-file(REMOVE ${share}/doc/gloved/LICENSE ${share}/gloved/README.md)
+# The file copyright points to Debian's own copy of the licence.
+file(REMOVE ${share}/doc/gloved/LICENSE)
+set(readme ${share}/doc/gloved/README.md)
+file(READ ${readme} page)
+string(REPLACE "](LICENSE)" "](../${CPACK_PACKAGE_NAME}/copyright)" page "${page}")
+file(WRITE ${readme} "${page}")
 
 # Where Debian's zsh looks.
 file(RENAME ${share}/zsh/site-functions ${share}/zsh/vendor-completions)
