@@ -1,4 +1,4 @@
-# The version of Debian packages made on this system, and its suite, from PROJECT_VERSION:
+# The version of Debian packages made on this system, and its suite, from gloved_version:
 # gloved_package_version and gloved_suite.
 
 # The version names the release that the package was built on, as Debian's own stable updates do:
@@ -13,4 +13,4 @@ elseif("${gloved_host_ID} ${gloved_host_VERSION_ID}" MATCHES "^ubuntu [0-9.]+$")
   string(APPEND gloved_package_release "~ubuntu${gloved_host_VERSION_ID}.1")
   set(gloved_suite ${gloved_host_VERSION_CODENAME})
 endif()
-set(gloved_package_version ${PROJECT_VERSION}-${gloved_package_release})
+set(gloved_package_version ${gloved_version}-${gloved_package_release})

@@ -25,7 +25,7 @@ endif()
 set(CPACK_GENERATOR DEB)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_NAME ${CPACK_PACKAGE_NAME})
-set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGE_VERSION ${gloved_version})
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "exact nearest-word queries over GloVe embeddings")
 set(CPACK_PACKAGE_DESCRIPTION
 "A daemon keeps GloVe word vectors in memory and answers one-line requests for

@@ -41,7 +41,8 @@ packages_of() {
             [[ $on == "ubuntu 22.04" ]] || echo libclang-rt-dev
             ;;
         package)
-            echo cmake dpkg-dev file lintian python3 python3-pip python3-setuptools python3-wheel
+            echo cmake dpkg-dev file git lintian python3 python3-pip python3-setuptools \
+                python3-wheel
             ;;
         container) echo buildah mmdebstrap ;;
         # Other compilers than g++ of `build`, for scripts/toolchains.

@@ -1,10 +1,6 @@
-# Writes control and changelog.Debian into OUT: cmake -DOUT=DIR -P configure.cmake
+# Writes control and changelog.Debian into OUT:
+# cmake -DOUT=DIR -Dgloved_version=VERSION -P configure.cmake
 get_filename_component(source ${CMAKE_CURRENT_LIST_DIR}/../.. ABSOLUTE)
-file(READ ${source}/CMakeLists.txt lists)
-if(NOT lists MATCHES "project\\(gloved[ \n]+VERSION ([0-9.]+)")
-  message(FATAL_ERROR "CMakeLists.txt names no version")
-endif()
-set(PROJECT_VERSION ${CMAKE_MATCH_1})
 include(${source}/cmake/DebianVersion.cmake)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/control.in ${OUT}/control @ONLY)
 configure_file(${source}/packaging/changelog.in ${OUT}/changelog.Debian @ONLY)
