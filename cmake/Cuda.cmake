@@ -50,6 +50,12 @@ endif()
 
 if(CMAKE_CUDA_COMPILER)
   enable_language(CUDA)
+  if(GLOVED_CUDA_ARCHITECTURES STREQUAL "native" AND NOT CMAKE_CUDA_ARCHITECTURES_NATIVE)
+    message(FATAL_ERROR
+      "This machine has no GPU that nvcc could ask for its architecture. Name one, as \
+-DGLOVED_CUDA_ARCHITECTURES=90 for an H100, or build for every GPU: \
+-DGLOVED_CUDA_ARCHITECTURES=all")
+  endif()
   # Debian 12's CMake does not know yet that nvcc 12 and newer take it.
   if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
