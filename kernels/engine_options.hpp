@@ -24,7 +24,7 @@ enum class Spread {
 struct EngineOptions {
     unsigned threads = 0;  ///< 0: one per processor that the process may use
     /// Whether to read a 4-bit plane of the model first, and only the vectors that it does not rule
-    /// out. Faster; takes an eighth more memory for dim 300. Answers are the same.
+    /// out. Faster; takes 13 % more memory for dim 300. Answers are the same.
     bool planes = true;
     /// cuda: use the plane even for a small model, whose vectors are read faster. For tests.
     bool planes_always = false;

@@ -66,7 +66,7 @@ constexpr std::size_t kMaxShare = 256;
 constexpr std::size_t kMaxPlaneK = 2048;
 
 /// A list with no more than one row in so many of the model is short enough to score each of its
-/// rows: a pass reads all rows, but in order, and an eighth of the bytes of most.
+/// rows: a pass reads all rows, but in order, and 13 % of the bytes of most.
 constexpr std::size_t kListedShare = 64;
 
 /// An interval that contains a canonical value.

@@ -19,7 +19,7 @@
 // Two kernels estimate: `scan` (float32) and `score` (canonical scores, any kind of query: slower,
 // and without an error).
 //
-// With a 4-bit plane of the model (docs/certified-search.md) two more read an eighth of the bytes.
+// With a 4-bit plane of the model (docs/certified-search.md) two more read 13 % of the bytes.
 // For one query, or a few that share the reads, `plane_query` does all in one launch: an upper
 // bound for every row, the floor from canonical scores, and the rows whose bounds reach it. For
 // many queries `plane_pass` does all steps, part after part of the plane, and raises the cutoffs in

@@ -2,7 +2,7 @@
 // every row, a threshold from the canonical scores of the rows with the best estimates, and the
 // canonical scores of the rows whose bounds reach it. docs/certified-search.md has the proof.
 //
-// Expected limit: memory, an eighth of the float32 bytes. All blocks are on the device at once,
+// Expected limit: memory, 13 % of the float32 bytes. All blocks are on the device at once,
 // since they wait for one another before the threshold. The bounds stay in their blocks. A warp
 // takes a unit of 32 rows at a time. A thread sums four rows of both groups in every eighth step;
 // after seven exchanges each thread has the whole sum of one row.
