@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Deque, Iterable, Iterator, Optional, Sequence, Tuple
 
 from ._socket import Path
-from ._wire import Outcome, Request, quote
+from ._wire import Outcome, Request, token
 from .errors import Busy, ConnectionFailed, GlovedError, Idle, Unavailable
 
 _LAST_DELAY_SECONDS = 1.0
@@ -22,7 +22,7 @@ def check_options(
     if path is not None:
         os.fspath(path)
     if model is not None:
-        quote(model)
+        token("model", model)
     if not timeout > 0:
         raise ValueError(f"timeout is {timeout}: it must be a positive number of seconds")
     if retries < 0:

@@ -24,10 +24,28 @@ _NATIVE_IS_LITTLE = sys.byteorder == "little"
 
 
 def to_base64(vector: Vector) -> str:
-    """A vector as the protocol sends it: base64 of its little-endian float32."""
+    """A vector as the protocol sends it: base64 of its little-endian float32.
+
+    TypeError, ValueError: it is not one row of real numbers.
+    """
+    if isinstance(vector, (str, bytes, bytearray)):
+        raise TypeError(f"vector is a row of numbers, not {type(vector).__name__}")
     if numpy is not None:
-        return base64.b64encode(numpy.asarray(vector, dtype="<f4").tobytes()).decode("ascii")
-    floats = array("f", vector)
+        numbers = numpy.asarray(vector)
+        if numbers.dtype.kind not in "biufO":
+            raise TypeError(f"vector has real numbers, not {numbers.dtype}")
+        if numbers.ndim != 1 or not numbers.size:
+            raise ValueError(f"vector is one row of numbers, not of shape {numbers.shape}")
+        try:
+            return base64.b64encode(numbers.astype("<f4").tobytes()).decode("ascii")
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"vector has real numbers: {error}") from None
+    try:
+        floats = array("f", vector)
+    except (TypeError, OverflowError) as error:
+        raise TypeError(f"vector has real numbers: {error}") from None
+    if not floats:
+        raise ValueError("vector is one row of numbers, not an empty one")
     if not _NATIVE_IS_LITTLE:
         floats.byteswap()
     return base64.b64encode(floats.tobytes()).decode("ascii")

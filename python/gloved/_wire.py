@@ -7,6 +7,8 @@ replies in JSON, one object a line.
 from __future__ import annotations
 
 import json
+import math
+import operator
 from collections import deque
 from dataclasses import dataclass
 from typing import (
@@ -75,15 +77,123 @@ def quote(word: str) -> str:
     return '"' + word.translate(_ESCAPES) + '"'
 
 
+def token(name: str, value: str) -> str:
+    """The token for a parameter that is a word or a name.
+
+    TypeError, ValueError (TooLong): no request can have it; they name the parameter.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is a str, not {type(value).__name__}")
+    if not value:
+        raise ValueError(f"{name} must not be empty")
+    quoted = quote(value)
+    try:
+        size = len(encode(quoted))
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} has half of a surrogate pair, which stands for no byte") from None
+    if size > MAX_LINE_BYTES:
+        raise TooLong(f"{name} has {size} bytes; a request has at most {MAX_LINE_BYTES}")
+    return quoted
+
+
+def items(name: str, value: Any, wanted: str) -> List[Any]:
+    """The items of a parameter that is a list. TypeError: it is one str, or no list at all."""
+    if isinstance(value, (str, bytes, bytearray)):
+        raise TypeError(f"{name} is {wanted}, not one {type(value).__name__}")
+    try:
+        return list(value)
+    except TypeError:
+        raise TypeError(f"{name} is {wanted}, not {type(value).__name__}") from None
+
+
+def number(name: str, value: Any) -> float:
+    """A parameter that is a number, which must be finite."""
+    try:
+        if isinstance(value, (str, bytes, bytearray)):
+            raise TypeError
+        result = float(value)
+    except (TypeError, OverflowError):
+        raise TypeError(f"{name} is a number, not {type(value).__name__}") from None
+    if not math.isfinite(result):
+        raise ValueError(f"{name} is {result}: it must be finite")
+    return result
+
+
+def _count(name: str, value: Any) -> str:
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        count = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is an int, not {type(value).__name__}") from None
+    if count.bit_length() > 64:
+        raise ValueError(f"{name} has {count.bit_length()} bits; it is at most 2 ** 32 - 1")
+    return str(count)
+
+
+def _number(name: str, value: Any) -> str:
+    return repr(number(name, value))
+
+
+def _flag(name: str, value: Any) -> Optional[str]:
+    if not isinstance(value, int) or value not in (0, 1):
+        raise TypeError(f"{name} is True or False, not another {type(value).__name__}")
+    return "1" if value else None
+
+
+def _names(name: str, value: Any) -> Optional[str]:
+    """Names with commas between them: a str as it is, or several of them."""
+    if isinstance(value, str):
+        return token(name, value)
+    names = items(name, value, "a name or a list of names")
+    for each in names:
+        token(name, each)
+        if "," in each:
+            raise ValueError(f"{name}: a name has no comma, unlike {each!r:.80}")
+    return token(name, ",".join(names)) if names else None
+
+
+_OPTIONS: Dict[str, Callable[[str, Any], Optional[str]]] = {
+    "k": _count,
+    "min": _number,
+    "top": _count,
+    "prefix": token,
+    "within": _names,
+    "without": _names,
+    "norm": token,
+    "exclude": token,
+    "method": token,
+    "metric": token,
+    "encoding": token,
+    "unknown": token,
+    "case": token,
+    "engine": token,
+    "model": token,
+    "fields": _names,
+    "certify": _flag,
+    "base64": token,
+}
+"""How an option of a request is written: as one token, whatever its value."""
+
+
 def line(verb: str, options: Iterable[Tuple[str, object]], tokens: Iterable[str]) -> bytes:
     """A request: the verb, the options that are not None, and tokens of the protocol.
 
     Bytes of words that are not UTF-8 stand in a str as Python's surrogateescape puts them.
+    TypeError, ValueError: an option cannot have its value.
     """
     parts = [verb]
-    parts += [f"{name}={value}" for name, value in options if value is not None]
+    for name, value in options:
+        written = None if value is None else _OPTIONS[name](name, value)
+        if written is not None:
+            parts.append(f"{name}={written}")
     parts += tokens
-    return " ".join(parts).encode("utf-8", "surrogateescape")
+    return encode(" ".join(parts))
+
+
+def encode(text: str) -> bytes:
+    """The bytes of words, those outside UTF-8 too."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _restore_bytes(value: Any) -> Any:

@@ -126,6 +126,18 @@ def _both(positive: Any, negative: Any) -> List[Any]:
         ) from None
 
 
+def _weighted(pair: Any) -> Tuple[Any, float]:
+    """The key and the weight of a pair."""
+    try:
+        key, weight = pair
+        return key, float(weight)
+    except (TypeError, ValueError):
+        raise TypeError(
+            "positive and negative have keys, vectors, and pairs of one and its weight, not"
+            f" {type(pair).__name__}"
+        ) from None
+
+
 def _top(restrict_vocab: Optional[int]) -> Optional[int]:
     """The protocol's top= for restrict_vocab, which gensim ignores if it is 0."""
     if not restrict_vocab:
@@ -497,7 +509,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         weights = [1.0] * len(added) + [-1.0] * (len(keys) - len(added))
         for index, key in enumerate(keys):
             if not _is_key(key) and not _vectors.is_vector(key):
-                keys[index], weights[index] = key[0], float(key[1])
+                keys[index], weights[index] = _weighted(key)
         if not keys:
             raise ValueError("there are no keys to search with")
         return self._near(keys, weights, self._k(topn), _top(restrict_vocab or clip_end))

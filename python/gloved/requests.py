@@ -14,11 +14,18 @@ model     another model of the daemon than the connection's
 unknown   "skip" leaves out words that the model does not have, "error" raises UnknownWord
 case      "ignore" takes a word of the model that differs in case alone, "exact" does not
 fields    what else to tell of each word: "row", "rank" (0 is the most frequent word), "norm"
+within    names of lists (see lists): only words that are in all of them
+without   names of lists: only words that are in none of them
 certify   also tells how the answer was found, in info.certificate, and keeps the reply for others
           to check, in info.audit
 
 Without unknown and case it is as the daemon's options say: "error" and "exact" unless its operator
 chose. Answers tell which words were left out or replaced in info.skipped and info.replaced.
+
+Names of lists and fields are a list of them, or one str with commas between.
+
+A TypeError or ValueError that names an argument means that no request can have it: then nothing is
+sent. Whatever else an argument holds is sent as one word or one value.
 
 A word is a str. Its bytes that are not UTF-8 are surrogates, as Python's "surrogateescape" puts
 them.
@@ -27,11 +34,24 @@ them.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
+from itertools import chain
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    Optional,
+    Tuple,
+    Union,
+)
 
 from . import _vectors
-from ._wire import Reply, Request, line, quote
+from ._wire import Reply, Request, encode, items, line, number, token
 from .results import Answer, Info, Model, Neighbor, Odd, Word, WordList
 
 if TYPE_CHECKING:
@@ -79,60 +99,79 @@ Terms = Union[str, Expression, Iterable[Union[str, Tuple[str, float]]]]
 Expression. Where words are compared, the last two are a group of words."""
 
 
-def _tokens(terms: Terms) -> List[str]:
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"(?=[ \t]|$)|[^" \t][^ \t]*')
+
+
+def _group(name: str, text: str) -> List[str]:
+    """An expression in parentheses: there a first token like k=3 is a word.
+
+    ValueError: it is not one line, or it would end the parentheses.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"{name}: the text of an Expression is a str, not {type(text).__name__}")
+    if set(text) & set("\n\r\0"):
+        raise ValueError(f"{name}: an expression is one line, without NUL")
+    tokens = _TOKEN.findall(text)
+    if not tokens:
+        raise ValueError(f"{name}: the expression has no word")
+    if re.sub(_TOKEN, "", text).strip(" \t"):
+        raise ValueError(f"{name}: a quote of the expression has no end, or no space behind it")
+    depth = 0
+    for each in tokens:
+        depth += {"(": 1, ")": -1}.get(each, 0)
+        if depth < 0:
+            break
+    if depth != 0:
+        raise ValueError(f"{name}: the parentheses of the expression do not match")
+    try:
+        encode(text)
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} has half of a surrogate pair, which stands for no byte") from None
+    return ["(", text, ")"]
+
+
+_TERMS = "a word, an Expression, or a list of words and of pairs (word, weight)"
+
+
+def _tokens(name: str, terms: Terms) -> List[str]:
     if isinstance(terms, Expression):
-        if "\n" in terms.text or "\r" in terms.text or "\0" in terms.text:
-            raise ValueError("an expression is one line, without NUL")
-        # In parentheses a first token like k=3 is a word.
-        return ["(", terms.text, ")"]
+        return _group(name, terms.text)
     if isinstance(terms, str):
-        return [quote(terms)]
+        return [token(name, terms)]
+    if isinstance(terms, Mapping):
+        raise TypeError(f"{name} is {_TERMS}: the items() of a dict, not the dict")
     tokens: List[str] = []
-    for each in terms:
-        word, weight = (each, 1.0) if isinstance(each, str) else each
-        weight = float(weight)
-        if not math.isfinite(weight):
-            raise ValueError(f"the weight of {word!r} is {weight}: it must be finite")
+    for each in items(name, terms, _TERMS):
+        if isinstance(each, str):
+            word, weight = each, 1.0
+        elif isinstance(each, (tuple, list)) and len(each) == 2:
+            word, weight = each[0], number(f"{name}: a weight", each[1])
+        else:
+            raise TypeError(f"{name} is {_TERMS}; one item is a {type(each).__name__}")
         if weight < 0:
             tokens.append("-")
         elif tokens:
             tokens.append("+")
         if abs(weight) != 1:
             tokens += (repr(abs(weight)), "*")
-        tokens.append(quote(word))
+        tokens.append(token(f"{name}: a word", word))
     if not tokens:
-        raise ValueError("there is no word to search with")
+        raise ValueError(f"{name}: there is no word to search with")
     return tokens
 
 
-def _quoted(words: Iterable[str]) -> List[str]:
-    if isinstance(words, str):
-        raise TypeError("a list of words is wanted, not one str")
-    tokens = [quote(word) for word in words]
+def _word_list(name: str, words: Iterable[str]) -> List[str]:
+    """Words as tokens."""
+    tokens = [token(f"{name}: a word", word) for word in items(name, words, "a list of words")]
     if not tokens:
-        raise ValueError("the list of words is empty")
+        raise ValueError(f"{name}: the list of words is empty")
     return tokens
 
 
-def _argument(terms: Terms) -> List[str]:
+def _argument(name: str, terms: Terms) -> List[str]:
     """A word, or a group in parentheses."""
-    tokens = _tokens(terms)
+    tokens = _tokens(name, terms)
     return tokens if isinstance(terms, (str, Expression)) else ["(", *tokens, ")"]
-
-
-def _text_option(value: Optional[str]) -> Optional[str]:
-    return None if value is None else quote(value)
-
-
-def _names_option(names: Iterable[str]) -> Optional[str]:
-    return ",".join([names] if isinstance(names, str) else names) or None
-
-
-def _list_options(
-    within: Iterable[str], without: Iterable[str]
-) -> List[Tuple[str, Optional[str]]]:
-    """Lists by name: one, or several."""
-    return [("within", _names_option(within)), ("without", _names_option(without))]
 
 
 def _search_options(
@@ -149,14 +188,15 @@ def _search_options(
 ) -> List[Tuple[str, object]]:
     return [
         ("k", k),
-        ("min", None if min is None else repr(float(min))),
+        ("min", min),
         ("top", top),
-        ("prefix", _text_option(prefix)),
-        *_list_options(within, without),
+        ("prefix", prefix),
+        ("within", within),
+        ("without", without),
         ("engine", engine),
-        ("model", _text_option(model)),
-        ("fields", _names_option(fields)),
-        ("certify", 1 if certify else None),
+        ("model", model),
+        ("fields", fields),
+        ("certify", certify),
     ]
 
 
@@ -168,7 +208,7 @@ def _group_options(
     norm: Optional[str], unknown: Optional[str], case: Optional[str], model: Optional[str]
 ) -> List[Tuple[str, object]]:
     """Of verbs that compare words and groups, and search for none."""
-    return [("norm", norm), *_look_up_options(unknown, case), ("model", _text_option(model))]
+    return [("norm", norm), *_look_up_options(unknown, case), ("model", model)]
 
 
 def _info(reply: Reply) -> Info:
@@ -254,15 +294,14 @@ def near(
 
     terms is a word, a list of words and of (word, weight), or an Expression. norm="unit" divides
     each vector by its length before adding. exclude="none" lets the words of terms into the
-    answer. within and without are names of lists (see lists): only words that are in all of the
-    first and in none of the second.
+    answer.
 
     UnknownWord: a word of terms is not in the model. ZeroVector: the sum is zero. UnknownList: the
     model does not have a list.
     """
     options = _search_options(k, min, top, prefix, within, without, engine, model, fields, certify)
     options += [("norm", norm), ("exclude", exclude), *_look_up_options(unknown, case)]
-    return Request(line("NEAR", options, _tokens(terms)), _neighbors)
+    return Request(line("NEAR", options, _tokens("terms", terms)), _neighbors)
 
 
 def near_vector(
@@ -312,7 +351,8 @@ def analogy(
     """
     options = _search_options(k, min, top, prefix, within, without, engine, model, fields, certify)
     options += [("method", method), ("case", case)]
-    return Request(line("ANALOGY", options, _quoted((a, b, c))), _neighbors)
+    tokens = [token("a", a), token("b", b), token("c", c)]
+    return Request(line("ANALOGY", options, tokens), _neighbors)
 
 
 def rank(
@@ -336,15 +376,16 @@ def rank(
     """
     options = [
         ("top", top),
-        ("prefix", _text_option(prefix)),
-        *_list_options(within, without),
+        ("prefix", prefix),
+        ("within", within),
+        ("without", without),
         ("norm", norm),
         *_look_up_options(unknown, case),
         ("engine", engine),
-        ("model", _text_option(model)),
+        ("model", model),
     ]
     return Request(
-        line("RANK", options, [*_argument(a), *_argument(b)]),
+        line("RANK", options, [*_argument("a", a), *_argument("b", b)]),
         lambda reply: int(reply["results"][0]["rank"]),
     )
 
@@ -364,7 +405,8 @@ def sim(
     only b's is, the result is 0.
     """
     options = _group_options(norm, unknown, case, model)
-    return Request(line("SIM", options, [*_argument(a), *_argument(b)]), _number("score"))
+    tokens = [*_argument("a", a), *_argument("b", b)]
+    return Request(line("SIM", options, tokens), _number("score"))
 
 
 def dist(
@@ -381,7 +423,8 @@ def dist(
     norm="unit" divides each vector by its length first.
     """
     options = _group_options(norm, unknown, case, model)
-    return Request(line("DIST", options, [*_argument(a), *_argument(b)]), _number("distance"))
+    tokens = [*_argument("a", a), *_argument("b", b)]
+    return Request(line("DIST", options, tokens), _number("distance"))
 
 
 def odd(
@@ -397,11 +440,10 @@ def odd(
     Groups of words may stand for words; the result names a group by its text in the request.
     norm="unit" divides each vector of a group by its length before adding.
     """
-    if isinstance(words, str):
-        raise TypeError("a list of words is wanted, not one str")
-    tokens = [token for each in words for token in _argument(each)]
+    listed = items("words", words, "a list of words, or of groups of words")
+    tokens = list(chain.from_iterable(_argument("words", each) for each in listed))
     if not tokens:
-        raise ValueError("the list of words is empty")
+        raise ValueError("words: the list of words is empty")
     options = _group_options(norm, unknown, case, model)
     return Request(
         line("ODD", options, tokens),
@@ -418,14 +460,14 @@ def matrix(
     model: Optional[str] = None,
 ) -> Request[List[List[float]]]:
     """Every word compared with every word, by "cosine" or "sqeuclidean" (squared distance)."""
-    member = "scores" if metric == "cosine" else "distances"
+    member = "distances" if metric == "sqeuclidean" else "scores"
     options = [
         ("metric", metric),
         *_look_up_options(unknown, case),
-        ("model", _text_option(model)),
+        ("model", model),
     ]
     return Request(
-        line("MATRIX", options, _quoted(words)),
+        line("MATRIX", options, _word_list("words", words)),
         lambda reply: [list(map(_float, each[member])) for each in reply["results"]],
     )
 
@@ -445,10 +487,10 @@ def vec(
     options = [
         ("encoding", "base64"),
         *_look_up_options(unknown, case),
-        ("model", _text_option(model)),
+        ("model", model),
     ]
     return Request(
-        line("VEC", options, _quoted(words)),
+        line("VEC", options, _word_list("words", words)),
         lambda reply: _vectors.rows_from_base64(
             each["vector_base64"] for each in reply["results"]
         ),
@@ -467,11 +509,12 @@ def prefix(
     """The words that start with a text, most frequent first: 10 unless k says how many."""
     options = [
         ("k", k),
-        *_list_options(within, without),
-        ("fields", _names_option(fields)),
-        ("model", _text_option(model)),
+        ("within", within),
+        ("without", without),
+        ("fields", fields),
+        ("model", model),
     ]
-    return Request(line("PREFIX", options, _quoted((text,))), _words)
+    return Request(line("PREFIX", options, [token("text", text)]), _words)
 
 
 def has(
@@ -483,17 +526,17 @@ def has(
 ) -> Request[Answer[Word]]:
     """Which of the words the model has; with case="ignore", for which it has another."""
     options = [
-        ("fields", _names_option(fields)),
+        ("fields", fields),
         ("case", case),
-        ("model", _text_option(model)),
+        ("model", model),
     ]
-    return Request(line("HAS", options, _quoted(words)), _words)
+    return Request(line("HAS", options, _word_list("words", words)), _words)
 
 
 def lists(*, model: Optional[str] = None) -> Request[List[WordList]]:
     """The lists of words that a search may name in within and without."""
     return Request(
-        line("LISTS", [("model", _text_option(model))], ()),
+        line("LISTS", [("model", model)], ()),
         lambda reply: [
             WordList(**{key: each[key] for key in WordList._fields}) for each in reply["results"]
         ],
@@ -515,13 +558,13 @@ def reload(model: Optional[str] = None) -> Request[List[Model]]:
     Forbidden: the caller is neither root nor the daemon's user. Unavailable: the files are wrong.
     It is not sent again if the connection ends before the answer.
     """
-    tokens = () if model is None else (quote(model),)
+    tokens = () if model is None else (token("model", model),)
     return Request(line("RELOAD", (), tokens), _models, repeatable=False)
 
 
 def stats(*, model: Optional[str] = None) -> Request[Dict[str, Any]]:
     """The daemon's figures, and those of one model, by name."""
-    options = [("model", _text_option(model))]
+    options = [("model", model)]
     return Request(line("STATS", options, ()), lambda reply: dict(reply["results"][0]))
 
 

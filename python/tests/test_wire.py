@@ -127,8 +127,8 @@ def test_a_request_has_at_most_65536_bytes() -> None:
 
 @pytest.mark.parametrize("text", ["cpu\nPING", "cpu\rPING", "cpu\0"])
 def test_a_request_is_one_line(text: str) -> None:
-    with pytest.raises(ValueError):
-        requests.near("king", engine=text)
+    for options in {"engine": text}, {"within": text}, {"model": text}:
+        assert len(requests.near("king", **options).line.splitlines()) == 1
     with pytest.raises(ValueError):
         requests.near(requests.Expression(f"king + {text}"))
 
