@@ -250,7 +250,11 @@ TYPED_TEST(ReduceGpu, SmallAnnouncementsMayBeWrong) {
     using T = TypeParam;
     const std::vector<T> values = random_matrices<T>(9, 1000, false);
     const Wanted<T> wanted = plain_loop(values, 9);
+    const std::vector<T> one = {T{5}};
     for (const Way way : kWays) {
+        const auto of_one = reducer<T>(way, 1, 2);
+        feed(*of_one, one, 1);
+        expect_equal(*of_one, plain_loop(one, 1));
         for (const std::size_t announced :
              {std::size_t{0}, std::size_t{1}, std::size_t{999}, std::size_t{1001}}) {
             SCOPED_TRACE(name_of(way) + ", announced " + std::to_string(announced));
