@@ -393,28 +393,30 @@ std::string_view StatusLine::field(std::string_view key) const {
 }
 
 Result<StatusLine> parse_status_line(std::string_view line) {
-    const Error fault{ErrorCode::bad_request,
-                      fmt::format("{} is not a status line; is this the socket of a gloved daemon?",
-                                  printable(line))};
+    const auto fault = [&] {
+        return Error{ErrorCode::bad_request,
+                     fmt::format("{} is not a status line; is this the socket of a gloved daemon?",
+                                 printable(line))};
+    };
     StatusLine status;
     std::string_view rest = line;
     const std::string_view kind = take_word(rest);
     if (kind == "ERR") {
         status.code = take_word(rest);
         status.message = rest;
-        if (status.code.empty()) return fault;
+        if (status.code.empty()) return fault();
         return status;
     }
-    if (kind != "OK") return fault;
+    if (kind != "OK") return fault();
     status.ok = true;
     const std::string_view count = take_word(rest);
     const auto [end, error] =
         std::from_chars(count.data(), count.data() + count.size(), status.lines);
-    if (error != std::errc() || end != count.data() + count.size()) return fault;
+    if (error != std::errc() || end != count.data() + count.size()) return fault();
     while (!rest.empty()) {
         const std::string_view field = take_word(rest);
         const std::size_t equals = field.find('=');
-        if (equals == std::string_view::npos || equals == 0) return fault;
+        if (equals == std::string_view::npos || equals == 0) return fault();
         status.fields.emplace_back(field.substr(0, equals), field.substr(equals + 1));
     }
     return status;

@@ -311,7 +311,7 @@ class Auditor {
         if (request.verb == Verb::analogy && request.options.method == wire::Method::mul) {
             const std::array<std::vector<float>, 3> vectors = {row_of(0), row_of(1), row_of(2)};
             if (std::ranges::any_of(vectors, is_zero)) return wrong("a word has a zero vector");
-            return oracle_top(oracle_cosmul(model_, {vectors[1], vectors[2]}, {vectors[0]}),
+            return oracle_top(oracle_cosmul(model_, norms_, {vectors[1], vectors[2]}, {vectors[0]}),
                               request.options.k, eligible);
         }
         const std::vector<float> vector = query_vector(question);

@@ -175,7 +175,8 @@ Result<Tally> ask(Engine& engine, const std::string& name, const Round& round,
     return tally;
 }
 
-Answer oracle_answer(const Model& model, const Lists& lists, const Question& question) {
+Answer oracle_answer(const Model& model, std::span<const double> norms, const Lists& lists,
+                     const Question& question) {
     const Query& query = question.query;
     std::vector<const kernels::QueryVector*> asked;
     if (const auto* const product = std::get_if<kernels::CosMul>(&query.kind)) {
@@ -207,10 +208,11 @@ Answer oracle_answer(const Model& model, const Lists& lists, const Question& que
         const auto negatives = std::vector(std::make_move_iterator(vectors.end() - 1),
                                            std::make_move_iterator(vectors.end()));
         vectors.pop_back();
-        answer.hits = oracle_top(oracle_cosmul(model, vectors, negatives), query.k, eligible);
+        answer.hits =
+            oracle_top(oracle_cosmul(model, norms, vectors, negatives), query.k, eligible);
         return answer;
     }
-    const auto scores = oracle_scores(model, vectors[0]);
+    const auto scores = oracle_scores(model, norms, vectors[0]);
     if (const auto* const count = std::get_if<kernels::CountBefore>(&query.kind)) {
         for (std::uint32_t row = 0; row < scores.size(); ++row) {
             const bool before = scores[row] > scores[count->row] ||
@@ -245,10 +247,11 @@ Result<Tally> compare_with_oracle(const Round& round, const Answers& answers,
     };
     Tally tally;
     Progress progress("searching plainly", numbers.size(), {"answers", 1});
+    const auto norms = oracle_norms(round.model);
     const auto produce = source::pieces_of(numbers.size(), 1, stop);
     const auto search = [&](Item& item) {
         const Answer plain =
-            oracle_answer(round.model, round.lists, round.questions.at(numbers[item.first]));
+            oracle_answer(round.model, norms, round.lists, round.questions.at(numbers[item.first]));
         item.fault =
             difference(round.model, answers.at(numbers[item.first]), {plain.hits, plain.count});
     };

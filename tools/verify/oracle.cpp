@@ -84,13 +84,13 @@ std::vector<double> oracle_scores(const format::Model& model, std::span<const fl
     return oracle_scores(model, oracle_norms(model), query);
 }
 
-std::vector<double> oracle_cosmul(const format::Model& model,
+std::vector<double> oracle_cosmul(const format::Model& model, std::span<const double> norms,
                                   const std::vector<std::vector<float>>& positives,
                                   const std::vector<std::vector<float>>& negatives) {
     std::vector<double> above(model.rows(), 1.0);
     std::vector<double> below(model.rows(), 1.0);
     const auto multiply = [&](const std::vector<float>& query, std::vector<double>& product) {
-        const auto scores = oracle_scores(model, query);
+        const auto scores = oracle_scores(model, norms, query);
         for (std::size_t row = 0; row < scores.size(); ++row)
             product[row] *= (1.0 + scores[row]) / 2.0;
     };
@@ -98,6 +98,12 @@ std::vector<double> oracle_cosmul(const format::Model& model,
     for (const auto& query : negatives) multiply(query, below);
     for (std::size_t row = 0; row < above.size(); ++row) above[row] /= below[row] + 1e-6;
     return above;
+}
+
+std::vector<double> oracle_cosmul(const format::Model& model,
+                                  const std::vector<std::vector<float>>& positives,
+                                  const std::vector<std::vector<float>>& negatives) {
+    return oracle_cosmul(model, oracle_norms(model), positives, negatives);
 }
 
 std::vector<kernels::Hit> oracle_top(std::span<const double> scores, std::size_t k,

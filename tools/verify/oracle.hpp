@@ -39,6 +39,9 @@ std::vector<double> oracle_scores(const format::Model& model, std::span<const fl
 
 /// The 3CosMul score of every row, in the order of rows: Π((1+cos)/2 of positives) / (Π((1+cos)/2
 /// of negatives) + 1e-6).
+std::vector<double> oracle_cosmul(const format::Model& model, std::span<const double> norms,
+                                  const std::vector<std::vector<float>>& positives,
+                                  const std::vector<std::vector<float>>& negatives);
 std::vector<double> oracle_cosmul(const format::Model& model,
                                   const std::vector<std::vector<float>>& positives,
                                   const std::vector<std::vector<float>>& negatives);
