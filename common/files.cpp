@@ -1,14 +1,17 @@
 #include "common/files.hpp"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <system_error>
 
 #include "common/error_with.hpp"
+#include "common/quoting.hpp"
 
 namespace gloved {
 
@@ -38,6 +41,12 @@ Result<UniqueFd> open_directory(const std::string& path) {
     UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!fd) return system_error(path, "cannot open the directory", errno);
     return fd;
+}
+
+std::string read_link(int directory_fd, const std::string& name) {
+    std::array<char, PATH_MAX> text{};
+    const ssize_t bytes = ::readlinkat(directory_fd, name.c_str(), text.data(), text.size());
+    return bytes < 0 ? "?" : printable({text.data(), static_cast<std::size_t>(bytes)}, PATH_MAX);
 }
 
 Result<struct stat> file_status(int fd, const std::string& path) {

@@ -51,6 +51,9 @@ Result<UniqueFd> open_file_at(int directory_fd, const char* name, const std::str
 /// Opens a directory for reading. Error: io.
 Result<UniqueFd> open_directory(const std::string& path);
 
+/// What the symbolic link `name` leads to, for a message; «?» if that cannot be read.
+std::string read_link(int directory_fd, const std::string& name);
+
 /// Calls fstat. Error: io, with `path` in its message.
 Result<struct stat> file_status(int fd, const std::string& path);
 

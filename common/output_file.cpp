@@ -178,9 +178,11 @@ Result<UniqueFd> OutputFile::check_target() const {
     }
     if (!S_ISREG(status.st_mode)) {
         // Renaming over a device, FIFO or link would replace it, not write to it.
-        const char* const what = S_ISDIR(status.st_mode)   ? "a directory"
-                                 : S_ISLNK(status.st_mode) ? "a symbolic link"
-                                                           : "no regular file";
+        const std::string what =
+            S_ISDIR(status.st_mode) ? "a directory"
+            : S_ISLNK(status.st_mode)
+                ? fmt::format("a symbolic link to {}", read_link(parent_.get(), name_))
+                : "no regular file";
         return error_with(ErrorCode::conflict, "{}: exists and is {}; choose another file", target_,
                           what);
     }

@@ -155,8 +155,8 @@ Status check_removable(int parent, int directory, bool empty, const std::string&
             target));
     }
     if (!empty && ::faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) != 0) {
-        if (errno != EACCES && errno != EROFS && errno != EPERM)
-            return system_error(target, "cannot tell who may write it", errno);
+        // EROFS: a read-only file system; EPERM: an immutable directory.
+        if (errno != EACCES) return system_error(target, "cannot remove what is in it", errno);
         return conflict(fmt::format(
             "{}: this user may not remove the model that is there; its owner can allow it "
             "(chmod g+w), or choose another name",
@@ -171,6 +171,13 @@ Status check_target(int parent, const std::string& name, const std::string& targ
     if (::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
         if (errno == ENOENT) return {};
         return system_error(target, "cannot stat", errno);
+    }
+    if (S_ISLNK(status.st_mode)) {
+        // What a link leads to may be another's, and would not be what takes its name.
+        return conflict(
+            fmt::format("{}: is a symbolic link to {}; name that directory itself, or remove the "
+                        "link",
+                        target, read_link(parent, name)));
     }
     if (!S_ISDIR(status.st_mode)) {
         return conflict(fmt::format(

@@ -21,9 +21,13 @@ TEST(OddTargets, AreRefused) {
     write_file(dir / "file", "mine");
     fs::create_directory(dir / "full");
     write_file(dir / "full/thesis.tex", "mine");
+    fs::create_directory_symlink("full", dir / "link");
+    fs::create_directory_symlink("no\nsuch", dir / "dangling");
     for (const auto& [target, fragment] : std::vector<std::pair<std::string, std::string>>{
              {dir / "file", "exists and is not a directory"},
              {dir / "full", "holds \"thesis.tex\", which gloved did not make"},
+             {dir / "link", "is a symbolic link to \"full\"; name that directory itself"},
+             {dir / "dangling", "is a symbolic link to \"no\\x0Asuch\""},
              {dir / "none/m", "cannot open the directory"},
              {"/", "a name of its own"}}) {
         const Finished finished = run({program("gloved-convert"), dir / "in", target});

@@ -124,7 +124,7 @@ TEST_F(ExportProgram, RefusesWhatIsNoFile) {
          {std::pair<std::string, std::string>{
               dir_ / "folder", "folder: exists and is a directory; choose another file"},
           {dir_ / "folder/", "this path has no file name"},
-          {dir_ / "link", "exists and is a symbolic link; choose another file"},
+          {dir_ / "link", "exists and is a symbolic link to \"nowhere\"; choose another file"},
           {dir_ / "m/values", "lies in a model's directory; choose another place"},
           {dir_ / "none/out", "none: cannot open"}}) {
         for (const std::string format : {"glove", "word2vec", "word2vec-bin", "npy"}) {
