@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "common/error_with.hpp"
 #include "common/files.hpp"
 
 namespace gloved {
@@ -52,6 +53,25 @@ std::string describe_distrust(const struct stat& status) {
     return fmt::format("can be written by {} (mode {:04o})",
                        (status.st_mode & 0002) != 0 ? "everybody" : "its group",
                        status.st_mode & 07777);
+}
+
+Status check_replaceable(const struct stat& directory, const struct stat& entry,
+                         const std::string& path) {
+    const uid_t user = ::geteuid();
+    const uid_t owner = entry.st_uid;
+    if ((directory.st_mode & S_ISVTX) == 0 || owner == user) return {};
+    if (user != 0) {
+        if (user == directory.st_uid) return {};
+        return error_with(ErrorCode::conflict,
+                          "{}: belongs to user {}, and the directory around it is sticky, so that "
+                          "only its owner can replace it; choose another name",
+                          path, owner);
+    }
+    if ((directory.st_mode & 0002) == 0 || owner == directory.st_uid) return {};
+    return error_with(ErrorCode::conflict,
+                      "{}: belongs to user {}, in a directory where everybody may put files, so "
+                      "what replaced it would be that user's; choose another name, or remove it",
+                      path, owner);
 }
 
 Status keep_access(int from, int to, mode_t bits, const std::string& path) {

@@ -36,6 +36,14 @@ inline mode_t unfinished_file_mode(const struct stat& directory) {
 /// The group of a shared directory (is_shared) is trusted. Empty if nothing speaks against it.
 std::string describe_distrust(const struct stat& status);
 
+/// Refuses (conflict) to replace or adopt an entry of a sticky directory that belongs to another
+/// user, neither root nor the directory's owner. Only its owner, the directory's and root can
+/// replace it. Not even root does where everybody may put entries, as in /tmp: what replaces an
+/// entry keeps its owner, so whoever made the name first would get the new content. (Linux guards
+/// files there by the same rule: fs.protected_regular.) `path` names the entry in messages.
+Status check_replaceable(const struct stat& directory, const struct stat& entry,
+                         const std::string& path);
+
 /// Copies mode, group, owner and access control lists from the open file `from` to `to`, which is
 /// about to replace it. Of the mode, copies only the bits in `bits`. The owner is kept only by
 /// root, the group only by root and its members. If the group cannot be kept, the access control

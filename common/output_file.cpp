@@ -191,7 +191,14 @@ Result<UniqueFd> OutputFile::check_target() const {
         return system_error(target_, "exists and cannot be written", errno);
     UniqueFd old(::openat(parent_.get(), name_.c_str(),
                           O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
-    if (!old && errno != ENOENT) return system_error(target_, "cannot open", errno);
+    if (!old && errno == ENOENT) return UniqueFd();
+    if (!old) return system_error(target_, "cannot open", errno);
+    const auto around = file_status(parent_.get(), parent_path_);
+    if (!around) return around.error();
+    const auto owned = file_status(old.get(), target_);
+    if (!owned) return owned.error();
+    if (Status replaceable = check_replaceable(*around, *owned, target_); !replaceable)
+        return replaceable.error();
     return old;
 }
 

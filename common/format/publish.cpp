@@ -85,6 +85,10 @@ bool give_name_back(int parent, const std::string& aside, const std::string& tar
     if (is_being_made(parent, aside.substr(0, aside.size() - kAsideSuffix.size()))) return false;
     const UniqueFd old = open_directory_at(parent, aside);
     if (!old) return false;
+    // Somebody else may have put it there, to have a model of that name.
+    const auto around = file_status(parent, aside);
+    const auto status = file_status(old.get(), aside);
+    if (!around || !status || !check_replaceable(*around, *status, aside)) return false;
     if (!is_model(old.get())) return true;
     // Fails if the name is taken by a directory that is not empty.
     return ::renameat(parent, aside.c_str(), parent, target_name.c_str()) != 0 &&
@@ -142,12 +146,8 @@ Status check_removable(int parent, int directory, bool empty, const std::string&
     if (!around) return around.error();
     const auto status = file_status(directory, target);
     if (!status) return status.error();
-    if (is_kept_by_stickiness(*around) && ::geteuid() != status->st_uid) {
-        return conflict(fmt::format(
-            "{}: belongs to another user, and the directory around it is sticky, so that only its "
-            "owner can replace it; choose another name",
-            target));
-    }
+    if (Status replaceable = check_replaceable(*around, *status, target); !replaceable)
+        return replaceable;
     if (!empty && is_kept_by_stickiness(*status)) {
         return conflict(fmt::format(
             "{}: belongs to another user and is sticky, so that only its owner can replace it; "
@@ -405,16 +405,21 @@ bool Staging::undo_renames(const std::string& old, Replaced replaced) {
 }
 
 Status Staging::set_final_access() {
+    const auto around = file_status(parent_.get(), parent_path_);
+    if (!around) return around.error();
     const UniqueFd old = open_directory_at(parent_.get(), target_name_);
     if (!old) {
         if (errno != ENOENT) return system_error(target_, "cannot open the directory", errno);
-        const auto around = file_status(parent_.get(), parent_path_);
-        if (!around) return around.error();
         if (::fchmod(directory_.get(), model_directory_mode(*around)) != 0) {
             return system_error(path_, "cannot set the mode", errno);
         }
         return {};
     }
+    // Checked again: another user may have made it since.
+    const auto status = file_status(old.get(), target_);
+    if (!status) return status.error();
+    if (Status replaceable = check_replaceable(*around, *status, target_); !replaceable)
+        return replaceable;
     for (const OwnFile& file : own_files()) {
         const std::string path = path_ + "/" + file.name;
         const auto made = open_if_there(directory_.get(), file.name, path);
@@ -538,11 +543,10 @@ Result<AddedFileStaging> AddedFileStaging::create(const std::string& model_dir,
     if (Status checked = check_own(parent, added.name, staging.path_); !checked)
         return checked.error();
     struct stat old {};
-    if (is_kept_by_stickiness(*around) &&
-        ::fstatat(parent, added.name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
-        old.st_uid != ::geteuid()) {
-        return conflict(fmt::format("{}: is sticky, so that only who made its {} can replace them",
-                                    staging.path_, added.name));
+    if (::fstatat(parent, added.name, &old, AT_SYMLINK_NOFOLLOW) == 0) {
+        const std::string path = staging.path_ + "/" + added.name;
+        if (Status replaceable = check_replaceable(*around, old, path); !replaceable)
+            return replaceable.error();
     }
     for (int attempt = 0; attempt <= kMaxAttempts; ++attempt) {
         UniqueFd file(
