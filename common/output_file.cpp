@@ -27,6 +27,13 @@ constexpr int kPollMs = 100;
 
 }  // namespace
 
+std::string describe_wrong_name(const std::string& path, char separator) {
+    const bool is_csv = path.ends_with(".csv");
+    if (!is_csv && (separator == '\t' || !path.ends_with(".tsv"))) return {};
+    return fmt::format("{}: {} stand between its values, not {}; the man page tells how to read it",
+                       path, separator == '\t' ? "TABs" : "blanks", is_csv ? "commas" : "TABs");
+}
+
 OutputFile::OutputFile(std::string target, const std::atomic<bool>& stop)
     : target_(std::move(target)),
       stop_(&stop),

@@ -14,6 +14,11 @@
 
 namespace gloved {
 
+/// A note on a text whose name promises another form: .csv without commas, .tsv without TABs.
+/// `separator`, a TAB or a blank, stands between its values. Empty if the name promises nothing
+/// else.
+std::string describe_wrong_name(const std::string& path, char separator);
+
 /// The output of a program: a file or stdout. A file is written as .NAME.gloved-PID-N beside its
 /// target, and `publish` renames it: an older file is replaced completely or not at all. Either
 /// `write` it from beginning to end, or `map` it. Not safe for concurrent use.

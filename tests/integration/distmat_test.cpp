@@ -116,6 +116,21 @@ TEST_F(Distmat, PrintsAMatrixOfText) {
               "0 1 8.6736174e-19\n1");
 }
 
+TEST_F(Distmat, SaysThatANameIsNotThatOfItsForm) {
+    const auto said = [&](std::vector<std::string> options, const std::string& name) {
+        options.insert(options.end(), {"-", dir_ / name});
+        const Finished done = distmat(options, "0 0\n3 4\n");
+        EXPECT_EQ(done.exit_code, 0) << done.err;
+        const std::string line = done.err.substr(0, done.err.find(';'));
+        return line.substr(std::min(line.size(), line.rfind('/') + 1));
+    };
+    EXPECT_EQ(said({}, "o.csv"), "o.csv: blanks stand between its values, not commas");
+    EXPECT_EQ(said({}, "o.tsv"), "o.tsv: blanks stand between its values, not TABs");
+    EXPECT_EQ(said({"--top", "1"}, "o.csv"), "o.csv: TABs stand between its values, not commas");
+    EXPECT_EQ(said({"--top", "1"}, "o.tsv").substr(0, 18), "o.tsv: the 1 neare");
+    EXPECT_EQ(said({}, "o.txt").substr(0, 18), "o.txt: all distanc");
+}
+
 TEST_F(Distmat, TakesTheMemberOfAnArchiveThatIsNamed) {
     write_file(dir_ / "in", zip_archive({{"notes", "none"}, {"points", "0 0\n3 4\n"}}));
     const Finished done = distmat({"--member", "points", dir_ / "in", "-"});

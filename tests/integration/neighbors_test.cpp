@@ -632,6 +632,21 @@ TEST_F(NeighborsOutput, HasTheStoredListsInEachFormat) {
     EXPECT_EQ(array.substr(array.size() - 32), numbers({2, 1, 2, 0, 0, 1, -1, -1}));
 }
 
+TEST_F(NeighborsOutput, SaysThatANameIsNotThatOfItsForm) {
+    const auto said = [&](std::vector<std::string> options, const std::string& name) {
+        options.insert(options.end(), {"--output", dir_ / name});
+        const Finished finished = find(options, "north\n");
+        EXPECT_EQ(finished.exit_code, 0) << finished.err;
+        return finished.err.find(fmt::format("{}: TABs stand between its values, not commas",
+                                             dir_ / name)) != std::string::npos;
+    };
+    EXPECT_TRUE(said({}, "o.csv"));
+    EXPECT_TRUE(said({"--queries", "-"}, "o.csv"));
+    EXPECT_TRUE(said({"--hubs"}, "o.csv"));
+    EXPECT_FALSE(said({"--format", "npy"}, "o.csv"));
+    EXPECT_FALSE(said({}, "o.tsv"));
+}
+
 TEST_F(NeighborsOutput, AnswersQueriesInEachFormat) {
     // A word is not its own neighbour; a vector may be any word's.
     EXPECT_EQ(find({"--queries", "-", "--output", "-", "--k", "1"}, "north\nzero\neast\n").out,

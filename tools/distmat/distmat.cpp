@@ -276,6 +276,8 @@ Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
     // First: its errors should not come after a long read.
     auto output = OutputFile::create(options.output, stop);
     if (!output) return output.error();
+    const std::string note = describe_wrong_name(options.output, options.top == 0 ? ' ' : '\t');
+    if (!note.empty()) say(note);
     Stopwatch reading;
     auto matrix = [&] {
         const Stopwatch::Running running(reading);

@@ -33,7 +33,8 @@ may be plain, gzip or a file in a zip archive; - is stdin, but not for zip. With
 
 OUTPUT is a NumPy array if its name ends in .npy, otherwise text; - is stdout,
 as text. Without --top it is a matrix of shape (rows, rows), float32, in text
-one row per line.
+one row per line, with blanks between the numbers. There is no line of headings
+and there are no words: rows and columns are in the order of INPUT.
 
 )",
                                    R"(

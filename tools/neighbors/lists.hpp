@@ -27,6 +27,11 @@ enum class ListFormat {
 /// The format that a file's name suggests: npy or ivecs by its end, otherwise tsv.
 ListFormat list_format_of(std::string_view path);
 
+/// Whether a format is lines of text, with scores.
+inline bool is_text(ListFormat format) {
+    return format == ListFormat::tsv || format == ListFormat::edges;
+}
+
 /// Where lists go, and how.
 struct ListOutput {
     std::string path;  ///< «-»: stdout
@@ -41,7 +46,7 @@ class ListText {
         : model_(model), format_(format), k_(k) {}
 
     /// Whether the text has scores.
-    bool has_scores() const { return format_ == ListFormat::tsv || format_ == ListFormat::edges; }
+    bool has_scores() const { return is_text(format_); }
     /// What stands before `lists` lists.
     std::string head(std::size_t lists) const;
     /// Appends the list of query `number`, from 0, called `name`.

@@ -87,11 +87,11 @@ cli::Options describe_options() {
         ("join", "join the parts that --part computed, store the result, remove them")  //
         ("output", cli::value("FILE"),
          "write the neighbours of every word to FILE, from the file neighbors in the model, which "
-         "is "
-         "made and stored first if it is not there and this user may write it; - is stdout")  //
+         "is made and stored first if it is not there and this user may write it; - is stdout")  //
         ("format", cli::value("tsv|edges|npy|ivecs"),
-         "with --output: lines of word, neighbour and score; lines of their row numbers and the "
-         "score; a NumPy array of row numbers, int32; or the same as records of k and k numbers. "
+         "with --output: lines of word, neighbour and score, with TABs between, no headings and no "
+         "quotes around words; lines of their row numbers and the score; a NumPy array of row "
+         "numbers, int32; or the same as records of k and k numbers. "
          "Behind the end of a shorter list is -1 (default: by the name of FILE, else tsv)")  //
         ("queries", cli::value("FILE"),
          "write the neighbours of these queries to --output instead, and store nothing; - is "
@@ -209,6 +209,10 @@ Status perform(const CommandSettings& asked, const std::atomic<bool>& stop) {
     const auto model = format::Model::open(settings.model_dir);
     if (!model) return model.error();
     const auto say = [](const std::string& message) { kProgram.say(message); };
+    if (asked.output && neighbors::is_text(asked.output->format)) {
+        const std::string note = describe_wrong_name(asked.output->path, '\t');
+        if (!note.empty()) say(note);
+    }
     if (!asked.queries.empty()) {
         const auto queries = neighbors::Queries::read(asked.queries, asked.query_format, *model,
                                                       asked.threads, stop);
