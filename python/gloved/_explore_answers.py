@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from . import _projection, requests
 from ._command import visible
+from ._one_model import OneModel, of_one_model
 from ._vectors import numpy
 from ._wire import parse_reply, quote
 from .client import Client
@@ -135,15 +136,16 @@ def _map_of(
     return _Map(list(dict.fromkeys(words)), list(weights), len(set(asked)))
 
 
-def _points(client: Client, model: Optional[str], drawn: _Map) -> Object:
+def _points(one_model: OneModel, model: Optional[str], drawn: _Map) -> Object:
     """The places of the words, and of their sum, on a plane."""
     empty: Object = {"points": [], "arrows": [], "caption": ""}
     if not drawn.words:
         return empty
     try:
-        vectors = client.vec(drawn.words, model=model, unknown="error", case="ignore")
-    except (TooLong, UnknownWord):
-        # A model that was loaded meanwhile may lack words of the answer.
+        vectors = one_model.ask(
+            requests.vec(drawn.words, model=model, unknown="error", case="ignore")
+        )
+    except TooLong:
         return empty
     points: List[Object] = [
         {**_shown(word), "asked": number < drawn.asked}
@@ -197,7 +199,7 @@ class Answers:
     def __init__(self, client: Client, default_model: Optional[str] = None) -> None:
         self._client = client
         self._default_model = default_model
-        self.questions: Dict[str, Callable[[Fields], Object]] = {
+        self.questions: Dict[str, Callable[[OneModel, Fields], Object]] = {
             "models": self._models,
             "near": self._near,
             "analogy": self._analogy,
@@ -220,42 +222,47 @@ class Answers:
             "fields": ("rank",),
         }
 
-    def _models(self, fields: Fields) -> Object:
+    def _models(self, one_model: OneModel, fields: Fields) -> Object:
         models = self._client.models()
         return {
-            "default": self._default_model or models[0].model,
+            "default": self._default_model or (models[0].model if models else ""),
             "models": [
                 {"model": each.model, "rows": each.rows, "dim": each.dim} for each in models
             ],
         }
 
-    def _near(self, fields: Fields) -> Object:
-        answer = self._client.near(
-            _expression(fields, "q"), **self._search_options(fields), unknown="error", certify=True
+    def _near(self, one_model: OneModel, fields: Fields) -> Object:
+        options = self._search_options(fields)
+        answer = one_model.ask(
+            requests.near(_expression(fields, "q"), **options, unknown="error", certify=True)
         )
         words, weights = _terms(answer.info)
         if len(words) > _MAX_TERMS:
             words, weights = [], []
-        return self._searched(fields, answer, _map_of(words, answer, weights))
+        return self._searched(one_model, fields, answer, _map_of(words, answer, weights))
 
-    def _analogy(self, fields: Fields) -> Object:
+    def _analogy(self, one_model: OneModel, fields: Fields) -> Object:
         asked = [_word(fields, name) for name in "abc"]
-        answer = self._client.analogy(*asked, **self._search_options(fields))
+        answer = one_model.ask(requests.analogy(*asked, **self._search_options(fields)))
         words = [answer.info.replaced.get(word, word) for word in asked]
         drawn = _map_of(words, answer)
         ends = [*words, *(each.word for each in answer[:1])]
         numbers = [drawn.words.index(word) for word in ends]
         drawn.arrows = list(zip(numbers[::2], numbers[1::2]))
-        return self._searched(fields, answer, drawn)
+        return self._searched(one_model, fields, answer, drawn)
 
-    def _searched(self, fields: Fields, answer: Answer[Neighbor], drawn: _Map) -> Object:
+    def _searched(
+        self, one_model: OneModel, fields: Fields, answer: Answer[Neighbor], drawn: _Map
+    ) -> Object:
         return {
             "results": _results(answer),
             **_about(answer.info),
-            **_points(self._client, self._model(fields), drawn),
+            **_points(one_model, self._model(fields), drawn),
         }
 
-    def _has(self, fields: Fields, words: Sequence[str]) -> Tuple[List[str], List[int], Info]:
+    def _has(
+        self, one_model: OneModel, fields: Fields, words: Sequence[str]
+    ) -> Tuple[List[str], List[int], Info]:
         """The model's words for those that were typed, each once, and their ranks.
 
         Where more are in another case than a reply names, they stay as they were typed: whoever
@@ -264,60 +271,61 @@ class Answers:
         if not words:
             raise Unfinished("there is no word")
         options = self._look_up_options(fields)
-        has = self._client.has(words, fields=("rank",), **options)
+        has = one_model.ask(requests.has(words, fields=("rank",), **options))
         for each in has:
             if not each.known:
                 # Raises, with words that are spelt alike.
-                self._client.vec([each.word], unknown="error", **options)
+                one_model.ask(requests.vec([each.word], unknown="error", **options))
         ranks = {
             has.info.replaced.get(each.word, each.word): each.rank or 0 for each in has
         }
         return list(ranks), list(ranks.values()), has.info
 
-    def _odd(self, fields: Fields) -> Object:
+    def _odd(self, one_model: OneModel, fields: Fields) -> Object:
         words = _words(fields.get("words", ""))
         if len(words) > MAX_K:
             raise ValueError(f"at most {MAX_K} words are compared, not {len(words)}")
-        names, ranks, info = self._has(fields, words)
+        names, ranks, info = self._has(one_model, fields, words)
         if len(names) < 3:
             raise Unfinished("three different words are wanted, or more")
         options = self._look_up_options(fields)
-        odd = self._client.odd(names, **options)
+        odd = one_model.ask(requests.odd(names, **options))
         # The score of ODD is the cosine to the sum of all, each divided by its length.
-        scores = self._client.ask_all(
+        scores = one_model.ask_all(
             requests.sim(name, names, norm="unit", **options) for name in names
         )
         results = [
             {**_shown(name), "score": score, "rank": rank}
-            for name, rank, score in zip(names, ranks, scores)
+            for score, name, rank in zip(scores, names, ranks)
         ]
         return {
             "results": sorted(results, key=lambda each: float(each["score"])),
             "facts": [[visible(odd.word), "does not match the others"]],
             **_about(info),
-            **_points(self._client, self._model(fields), _Map(names, asked=len(names))),
+            **_points(one_model, self._model(fields), _Map(names, asked=len(names))),
         }
 
-    def _sim(self, fields: Fields) -> Object:
+    def _sim(self, one_model: OneModel, fields: Fields) -> Object:
         asked = (_word(fields, "a"), _word(fields, "b"))
-        names, _, info = self._has(fields, asked)
+        names, _, info = self._has(one_model, fields, asked)
         a, b = names[0], names[-1]
         options = self._look_up_options(fields)
         search = self._search_options(fields)
-        cosine, distance = self._client.sim(a, b, **options), self._client.dist(a, b, **options)
+        cosine = one_model.ask(requests.sim(a, b, **options))
+        distance = one_model.ask(requests.dist(a, b, **options))
         facts: List[List[str]] = [
             [f"{cosine:.6f}", "cosine"],
             [f"{distance:.6f}", "squared distance"],
         ]
         if a != b:
             for begin, end in ((a, b), (b, a)):
-                place = self._client.rank(begin, end, top=search["top"], **options)
+                place = one_model.ask(requests.rank(begin, end, top=search["top"], **options))
                 facts.append(
                     [f"{place:,}", f"place of {visible(end)} among neighbours of {visible(begin)}"]
                 )
-        answer = self._client.near([a, b], norm="unit", **search)
+        answer = one_model.ask(requests.near([a, b], norm="unit", **search))
         return {
-            **self._searched(fields, answer, _map_of(names, answer)),
+            **self._searched(one_model, fields, answer, _map_of(names, answer)),
             "facts": facts,
             "replaced": _about(info)["replaced"],
         }
@@ -334,7 +342,10 @@ class Answers:
         """The answer, or an object with "error". KeyError: the page may not ask that."""
         answer = self.questions[question]
         try:
-            return answer(fields)
+            model = self._model(fields)
+            return of_one_model(
+                lambda: OneModel(self._client, model), lambda asked: answer(asked, fields)
+            )
         except UnknownWord as error:
             return {
                 "error": visible(error.message),

@@ -13,10 +13,11 @@ from typing import Any, Iterable, Iterator, List, Optional, Tuple, TypeVar
 
 from . import _files, _projection, _snapshot, requests
 from ._command import Commands, Fault, new_command, say, visible
+from ._one_model import OneModel
 from ._vectors import numpy
 from ._wire import Reply, Request
 from .client import Client
-from .errors import GlovedError, ZeroVector
+from .errors import Internal, ZeroVector
 
 _MAP = """Writes the words of a model with places on a plane and their nearest words, a line of
 JSON each, as embedding-atlas reads them.
@@ -34,7 +35,6 @@ A file that map did not make is not overwritten without --force."""
 _MEMBERS = ["word", "rank", "x", "y", "neighbors"]
 _SECONDS_BETWEEN_TOLD = 5.0
 _DECIMALS = 6
-_REPLACED = "the model was replaced meanwhile; begin again"
 
 _Item = TypeVar("_Item")
 
@@ -99,16 +99,16 @@ class _Progress:
             self.tell(done)
 
 
-def _neighbors_of_reply(reply: Reply) -> Tuple[str, List[Tuple[str, float]]]:
-    return reply["generation"], [(each["word"], each["score"]) for each in reply["results"]]
+def _neighbors_of_reply(reply: Reply) -> List[Tuple[str, float]]:
+    return [(each["word"], float(each["score"])) for each in reply["results"]]
 
 
 def _neighbors(
-    client: Client, snapshot: _snapshot.Snapshot, count: int, k: int
+    one_model: OneModel, snapshot: _snapshot.Snapshot, count: int, k: int
 ) -> Tuple[Any, Any]:
     """Numbers and cosine distances of the neighbours of the first `count` words, both (count, k).
 
-    A word whose vector is zero has none: the number -1. Fault: the model was replaced meanwhile.
+    A word whose vector is zero has none: the number -1. ModelReplaced: that happened meanwhile.
     """
     top = count if count < len(snapshot.words) else None
     asked: Iterable[Request[Any]] = (
@@ -120,17 +120,14 @@ def _neighbors(
     )
     ids = numpy.full((count, k), -1, dtype="i4")
     distances = numpy.ones((count, k), dtype="f4")
-    answers = client.ask_all(asked, return_exceptions=True)
+    answers = one_model.ask_all(asked, accepted=(ZeroVector,))
     for row, answer in enumerate(_Progress("neighbours", count).watch(answers)):
         if isinstance(answer, ZeroVector):
             continue
-        if isinstance(answer, GlovedError):
-            raise answer
-        generation, found = answer
-        if generation != snapshot.generation:
-            raise Fault(_REPLACED)
-        ids[row, : len(found)] = [snapshot.index[word] for word, _ in found]
-        distances[row, : len(found)] = [1 - score for _, score in found]
+        if len(answer) > k or any(word not in snapshot.index for word, _ in answer):
+            raise Internal("gloved showed neighbours that are no words of its model, or too many")
+        ids[row, : len(answer)] = [snapshot.index[word] for word, _ in answer]
+        distances[row, : len(answer)] = [1 - score for _, score in answer]
     return ids, distances
 
 
@@ -174,21 +171,19 @@ def _lines(words: List[str], points: Any, ids: Any, distances: Any) -> Iterator[
         yield json.dumps(dict(zip(_MEMBERS, values)), ensure_ascii=False).encode() + b"\n"
 
 
-def _read(client: Client, top: Optional[int]) -> Tuple[_snapshot.Snapshot, int, Any]:
+def _read(
+    client: Client, one_model: OneModel, top: Optional[int]
+) -> Tuple[_snapshot.Snapshot, int, Any]:
     """All words, how many of them are wanted, and the vectors of these."""
-    snapshot = _snapshot.read_words(client)
-    if snapshot is None:
-        raise Fault(_REPLACED)
+    snapshot = _snapshot.read_words(client, one_model)
     count = min(top or len(snapshot.words), len(snapshot.words))
-    vectors, generations = _snapshot.rows(
-        client,
+    vectors = _snapshot.rows(
+        one_model,
         snapshot.words[:count],
         range(count),
         count,
         _Progress("vectors", count).tell,
     )
-    if generations != [snapshot.generation]:
-        raise Fault(_REPLACED)
     return snapshot, count, vectors
 
 
@@ -214,11 +209,13 @@ def _run(options: argparse.Namespace) -> None:
     _files.refuse_foreign(path, _is_own, options.force)
     with Client(options.socket, model=options.model) as client:
         _tell_searches(client, options)
-        snapshot, count, vectors = _read(client, options.top)
+        # All of it is of one model: if it is replaced, the work has to begin again.
+        one_model = OneModel(client)
+        snapshot, count, vectors = _read(client, one_model, options.top)
         k = min(options.k, count - 1)
         if k < 1:
             raise Fault("a map needs two words or more")
-        ids, distances = _neighbors(client, snapshot, count, k)
+        ids, distances = _neighbors(one_model, snapshot, count, k)
     if options.method == "umap":
         projection = _by_umap(vectors, ids, distances, options.seed)
     else:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from . import requests
+from ._one_model import OneModel, of_one_model
 from .client import Client
 
 Analogy = Tuple[str, str, str]
@@ -50,8 +51,8 @@ class Lookup:
 
 
 class _Gatherer:
-    def __init__(self, client: Client, lookup: Lookup) -> None:
-        self._client = client
+    def __init__(self, one_model: OneModel, lookup: Lookup) -> None:
+        self._model = one_model
         self._lookup = lookup
         self._index: Dict[str, int] = {}
         self._words: List[str] = []
@@ -72,12 +73,14 @@ class _Gatherer:
         """The model's words for those that were typed, without those that are skipped."""
         if not words:
             return []
-        has = self._client.has(words, case=self._lookup.case)
+        has = self._model.ask(requests.has(words, case=self._lookup.case))
         names = [has.info.replaced.get(each.word, each.word) for each in has if each.known]
         missing = [each.word for each in has if not each.known]
         if missing and self._lookup.unknown != "skip":
             # Raises, with words that are spelt alike.
-            self._client.vec([missing[0]], unknown="error", case=self._lookup.case)
+            self._model.ask(
+                requests.vec([missing[0]], unknown="error", case=self._lookup.case)
+            )
         self.found.skipped += missing
         self.found.replaced.update(has.info.replaced)
         return list(dict.fromkeys(names))
@@ -86,17 +89,17 @@ class _Gatherer:
         groups = [self.add(word, group, True) for group, word in enumerate(words)]
         if k == 0:
             return
-        answers = self._client.ask_all(
+        answers = self._model.ask_all(
             requests.near(word, k=k, unknown="error", case="exact") for word in words
         )
-        for group, (asked, answer) in enumerate(zip(groups, answers)):
+        for group, (answer, asked) in enumerate(zip(answers, groups)):
             for neighbor in answer:
                 other = self.add(neighbor.word, group, False)
                 self.found.links.append((asked, other, neighbor.score))
 
     def add_analogies(self, analogies: Iterable[Analogy], group: int) -> None:
         for a, b, c in analogies:
-            answer = self._client.analogy(a, b, c, k=1, case=self._lookup.case)
+            answer = self._model.ask(requests.analogy(a, b, c, k=1, case=self._lookup.case))
             self.found.replaced.update(answer.info.replaced)
             words = [answer.info.replaced.get(word, word) for word in (a, b, c)]
             words += [each.word for each in answer]
@@ -108,13 +111,13 @@ class _Gatherer:
         found = self.found
         if not self._words:
             raise ValueError("there is no word to draw")
-        has = self._client.has(self._words, fields=("rank",), case="exact")
+        has = self._model.ask(requests.has(self._words, fields=("rank",), case="exact"))
         found.model, found.generation = has.info.model, has.info.generation
         found.places = [
             Place(word, group, asked, each.rank or 0)
             for word, group, asked, each in zip(self._words, self._groups, self._asked, has)
         ]
-        found.vectors = self._client.vec(self._words, unknown="error", case="exact")
+        found.vectors = self._model.ask(requests.vec(self._words, unknown="error", case="exact"))
         return found
 
 
@@ -124,16 +127,21 @@ def gather(
     *,
     k: int = 10,
     extra: Sequence[str] = (),
-    analogies: Iterable[Analogy] = (),
+    analogies: Sequence[Analogy] = (),
     lookup: Lookup = Lookup(),
 ) -> Neighborhood:
     """The words, k neighbours of each, extra words, and the words of analogies with their answers.
 
-    UnknownWord: the model does not have a word. ValueError: there is no word.
+    All of it is of one model. UnknownWord: the model does not have a word. ValueError: there is no
+    word. ModelReplaced: that happened again and again meanwhile.
     """
-    gatherer = _Gatherer(client, lookup)
-    gatherer.add_neighbors(gatherer.known(words), k)
-    for word in gatherer.known(extra):
-        gatherer.add(word, -1, True)
-    gatherer.add_analogies(analogies, len(words))
-    return gatherer.finish()
+
+    def ask(one_model: OneModel) -> Neighborhood:
+        gatherer = _Gatherer(one_model, lookup)
+        gatherer.add_neighbors(gatherer.known(words), k)
+        for word in gatherer.known(extra):
+            gatherer.add(word, -1, True)
+        gatherer.add_analogies(analogies, len(words))
+        return gatherer.finish()
+
+    return of_one_model(lambda: OneModel(client), ask)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from array import array
+from functools import partial
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -15,8 +19,9 @@ from typing import (
 )
 
 from . import _vectors, requests
+from ._one_model import OneModel
 from ._wire import Reply, Request
-from .errors import Internal, Unavailable, UnknownWord
+from .errors import Internal
 
 if TYPE_CHECKING:
     from .client import Client
@@ -27,6 +32,9 @@ _BYTES = [bytes((byte,)) for byte in range(1, 256) if byte not in b"\t\n\r"]
 # Quoted, a character has at most four bytes. A request has at most 65,536.
 _MAX_CHARACTERS = 14_000
 _MAX_WORDS = 128
+
+_FRESH_SECONDS = 0.1
+"""How long words and vectors that were read count as the daemon's without asking it again."""
 
 
 def chunks(words: Sequence[str]) -> Iterator[slice]:
@@ -41,44 +49,44 @@ def chunks(words: Sequence[str]) -> Iterator[slice]:
         yield slice(start, len(words))
 
 
-def _vectors_of_reply(reply: Reply) -> Tuple[str, bytes]:
-    texts = (each["vector_base64"] for each in reply["results"])
-    return reply["generation"], _vectors.join_base64(texts)
+def _bytes_of_reply(count: int, reply: Reply) -> bytes:
+    return _vectors.join_base64(
+        each["vector_base64"] for each in requests.results_of(reply, count)
+    )
 
 
 def rows(
-    client: Client,
+    asked: OneModel,
     words: Sequence[str],
     places: Sequence[int],
     count: int,
     tell: Callable[[int], None] = lambda _: None,
-) -> Tuple[Any, List[str]]:
+) -> Any:
     """A matrix of `count` rows: the vector of words[i] is at row places[i], other rows are zero.
 
-    Returns it and the generations of the replies. There must be at least one word. tell() gets the
-    number of vectors that have been read, again and again.
+    There must be at least one word. tell() gets the number of vectors that have been read, again
+    and again.
     UnknownWord: the model does not have a word.
     """
     parts = list(chunks(words))
-    asked = (
+    answers = asked.ask_all(
         Request(
-            requests.vec(words[part], unknown="error", case="exact").line, _vectors_of_reply
+            requests.vec(words[part], unknown="error", case="exact").line,
+            partial(_bytes_of_reply, len(words[part])),
         )
         for part in parts
     )
     matrix: Any = None
     row_bytes = 0
-    generations = set()
-    for part, (generation, data) in zip(parts, client.ask_all(asked)):
+    for data, part in zip(answers, parts):
         if matrix is None:
             row_bytes = len(data) // len(words[part])
             matrix = _vectors.empty_rows(count, row_bytes // 4)
         if len(data) != row_bytes * len(words[part]):
-            raise Unavailable("the model was replaced while its vectors were read; ask again")
-        generations.add(generation)
+            raise Internal("gloved showed vectors of different lengths")
         _vectors.put_rows(matrix, places[part], data)
         tell(part.stop)
-    return matrix, list(generations)
+    return matrix
 
 
 class Snapshot:
@@ -99,71 +107,111 @@ class Snapshot:
             self._norms = _vectors.row_norms(self.vectors)
         return self._norms
 
-    def read_vectors(self, client: Client) -> bool:
-        """Reads all vectors, unless it has; False if the model was replaced."""
+    def read_vectors(self, asked: OneModel) -> None:
+        """Reads all vectors, unless it has. ModelReplaced: they are of another generation."""
         if self.vectors is None:
-            try:
-                matrix, generations = rows(
-                    client, self.words, range(len(self.words)), len(self.words)
-                )
-            except (UnknownWord, Unavailable):
-                return False
-            if generations != [self.generation]:
-                return False
-            self.vectors = _vectors.read_only(matrix)
-        return True
+            asked.require(self.generation)
+            count = len(self.words)
+            self.vectors = _vectors.read_only(rows(asked, self.words, range(count), count))
 
 
-def _ranks_of_reply(reply: Reply) -> Tuple[str, int, List[Tuple[int, str]]]:
+def _ranks_of_reply(reply: Reply) -> Tuple[int, List[Tuple[int, str]]]:
     # HAS also tells of words that the model does not have.
-    words = [(each["rank"], each["word"]) for each in reply["results"] if "rank" in each]
-    return reply["generation"], reply["rows"], words
+    words = [(int(each["rank"]), each["word"]) for each in reply["results"] if "rank" in each]
+    return int(reply["rows"]), words
 
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def read_words(client: Client) -> Optional[Snapshot]:
-    """All words of the model; None if it was replaced meanwhile.
+def _max_k(reply: Reply) -> int:
+    return int(reply["results"][0]["max_k"])
+
+
+def read_words(client: Client, asked: OneModel) -> Snapshot:
+    """All words of the model.
 
     PREFIX returns at most max_k words. If that many begin with a byte, all that begin with it and
     any second byte are asked for, and so on. The word that is the prefix itself is asked for alone.
     """
-    max_k = int(client.stats()["max_k"])
-    words: List[Optional[str]] = []
-    generations = set()
+    max_k = client.ask(Request(requests.stats().line, _max_k))
+    words: List[str] = []
+    ranks = array("q")
+    count = 0
+
+    def take(answer: Tuple[int, List[Tuple[int, str]]]) -> None:
+        nonlocal count
+        count, found = answer
+        ranks.extend(rank for rank, _ in found)
+        words.extend(word for _, word in found)
+
     prefixes = _BYTES
     while prefixes:
-        asked = [
+        full: List[bytes] = []
+        answers = asked.ask_all(
             Request(requests.prefix(_text(each), k=max_k, fields="rank").line, _ranks_of_reply)
             for each in prefixes
-        ]
-        full: List[bytes] = []
-        for prefix, (generation, count, found) in zip(prefixes, client.ask_all(asked)):
-            generations.add(generation)
-            if len(generations) > 1:
-                return None
-            words = words or [None] * count
-            for rank, word in found:
-                words[rank] = word
-            if len(found) == max_k:
+        )
+        for answer, prefix in zip(answers, prefixes):
+            take(answer)
+            if len(answer[1]) >= max_k:
                 full.append(prefix)
-        if full:
-            has = (
-                Request(
-                    requests.has([_text(each)], fields="rank", case="exact").line, _ranks_of_reply
-                )
-                for each in full
-            )
-            for generation, _, found in client.ask_all(has):
-                generations.add(generation)
-                if len(generations) > 1:
-                    return None
-                for rank, word in found:
-                    words[rank] = word
+        has = (
+            Request(requests.has([_text(each)], fields="rank", case="exact").line, _ranks_of_reply)
+            for each in full
+        )
+        for answer in asked.ask_all(has):
+            take(answer)
         prefixes = [prefix + byte for prefix in full for byte in _BYTES]
-    complete = [word for word in words if word is not None]
-    if len(complete) != len(words):
-        raise Internal(f"gloved showed {len(complete)} of its {len(words)} words")
-    return Snapshot(generations.pop(), complete)
+    assert asked.generation is not None
+    return Snapshot(asked.generation, _in_order(words, ranks, count))
+
+
+def _in_order(words: List[str], ranks: array[int], count: int) -> List[str]:
+    """The words by rank; a word may be there more than once. Internal: one is missing."""
+    if count > len(words) or not all(0 <= rank < count for rank in ranks):
+        raise Internal(f"gloved showed {len(words)} words of {count}, or ranks beyond them")
+    ordered = [""] * count
+    for rank, word in zip(ranks, words):
+        ordered[rank] = word
+    if "" in ordered:
+        raise Internal(f"gloved showed {count - ordered.count('')} of its {count} words")
+    return ordered
+
+
+class Cache:
+    """The words and vectors of a client's model, once they are read. Threads may share it."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._lock = threading.Lock()
+        self._snapshot: Optional[Snapshot] = None
+        self._noted_at = 0.0
+
+    def note(self, generation: str) -> None:
+        """Takes notice of the generation that a reply came from."""
+        self._noted_at = time.monotonic()
+        cached = self._snapshot
+        if cached is not None and cached.generation != generation:
+            self._snapshot = None
+
+    def snapshot(self, *, vectors: bool) -> Snapshot:
+        """All words of the model, and all its vectors if they are wanted.
+
+        ModelReplaced: that happened while they were read.
+        """
+        with self._lock:
+            if time.monotonic() - self._noted_at > _FRESH_SECONDS:
+                self.note(self.client.has(("a",)).info.generation)
+            cached = self._snapshot
+            # What is kept here may be what was replaced: it is lost if this ends early.
+            self._snapshot = None
+            asked = OneModel(self.client)
+            if cached is None:
+                cached = read_words(self.client, asked)
+            if vectors:
+                cached.read_vectors(asked)
+            self.note(cached.generation)
+            self._snapshot = cached
+            return cached

@@ -7,7 +7,6 @@ import heapq
 import math
 import sys
 from array import array
-from binascii import a2b_base64
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Sequence, Tuple, Union
 
 try:
@@ -51,9 +50,17 @@ def to_base64(vector: Vector) -> str:
     return base64.b64encode(floats.tobytes()).decode("ascii")
 
 
+def _bytes(text: str) -> bytes:
+    """The bytes of one vector or several. ValueError: it is not whole float32 in base64."""
+    data = base64.b64decode(text, validate=True)
+    if not data or len(data) % 4 != 0:
+        raise ValueError(f"{len(data)} bytes are no vector of float32")
+    return data
+
+
 def from_base64(text: str) -> Any:
     """The vector of one text: an array of float32 that cannot be written to, or array('f')."""
-    data = base64.b64decode(text)
+    data = _bytes(text)
     if numpy is not None:
         return numpy.frombuffer(data, dtype="<f4")
     floats = array("f", data)
@@ -63,8 +70,13 @@ def from_base64(text: str) -> Any:
 
 
 def rows_from_base64(texts: Iterable[str]) -> Any:
-    """The vectors of several texts: an array of shape (texts, dim), or a list of array('f')."""
+    """The vectors of several texts: an array of shape (texts, dim), or a list of array('f').
+
+    ValueError: there is none, or they have different lengths.
+    """
     vectors: List[Any] = [from_base64(text) for text in texts]
+    if len({len(each) for each in vectors}) != 1:
+        raise ValueError("vectors of different lengths")
     if numpy is not None:
         return numpy.stack(vectors)
     return vectors
@@ -231,8 +243,11 @@ def cosmul_scores(
 
 
 def join_base64(texts: Iterable[str]) -> bytes:
-    """The bytes of the vectors of several texts, one after another."""
-    return b"".join(map(a2b_base64, texts))
+    """The bytes of the vectors of several texts, one after another. ValueError: as above."""
+    vectors = [_bytes(text) for text in texts]
+    if len({len(each) for each in vectors}) != 1:
+        raise ValueError("vectors of different lengths")
+    return b"".join(vectors)
 
 
 def empty_rows(rows: int, dim: int) -> Any:

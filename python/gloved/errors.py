@@ -102,6 +102,13 @@ class Unavailable(GlovedError):
     code = "unavailable"
 
 
+class ModelReplaced(Unavailable):
+    """A model was replaced again and again while a call of several requests asked it.
+
+    Its answers were of different models, so there is no result. Ask again.
+    """
+
+
 class Internal(GlovedError, RuntimeError):
     """A bug in the daemon."""
 

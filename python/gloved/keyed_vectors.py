@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 import operator
-import threading
-import time
 from numbers import Integral
 from typing import (
     TYPE_CHECKING,
     Any,
+    Callable,
     Dict,
     Iterable,
     Iterator,
@@ -24,9 +24,11 @@ from typing import (
 )
 
 from . import _evaluation, _snapshot, _socket, _vectors, requests
+from ._keyed_call import Call, is_askable, is_key, not_present
+from ._one_model import of_one_model
 from ._wire import Reply, Request, line, quote
 from .client import Client
-from .errors import BadRequest, GlovedError, TooLong, Unavailable, UnknownWord, ZeroVector
+from .errors import BadRequest, GlovedError, TooLong, UnknownWord, ZeroVector
 
 if TYPE_CHECKING:
     from ._vectors import Vector
@@ -37,13 +39,8 @@ Key = Union[str, int]
 
 _logger = logging.getLogger(__name__)
 
-_USUAL_MAX_K = 65_536
 _MAX_COUNT = 2**32 - 1
-_MAX_WORD_BYTES = 60_000
 _COSMUL_EPSILON = 0.000001
-
-_FRESH_SECONDS = 0.1
-"""How long words and vectors that were read count as the daemon's without asking it again."""
 
 _OTHER_MODEL = "another set of words is another model: write a text file, see gloved-convert(1)"
 _LOADING = "the daemon has the vectors loaded: convert them once with gloved-convert, then connect"
@@ -88,28 +85,11 @@ class _ExplainsAbsent(type):
         _explain_absent(name)
 
 
-def _is_key(value: object) -> bool:
-    return isinstance(value, (str, Integral))
-
-
-def _not_present(key: object) -> UnknownWord:
-    return UnknownWord(f"{key!r} is not in the model", word=str(key))
-
-
-def _is_askable(word: str) -> bool:
-    """Whether a request can have the word. A model has no other words."""
-    try:
-        size = len(word.encode("utf-8", "surrogateescape"))
-    except UnicodeEncodeError:
-        return False
-    return 0 < size and (size <= _MAX_WORD_BYTES // 4 or len(quote(word)) <= _MAX_WORD_BYTES)
-
-
 def _listed(value: Any) -> Any:
     """The keys of an argument that may be None, one key or vector, a matrix, or a list."""
     if value is None:
         return []
-    if _is_key(value):
+    if is_key(value):
         return [value]
     if _vectors.is_vector(value):
         return list(value) if getattr(value, "ndim", 1) == 2 else [value]
@@ -190,10 +170,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._lock = threading.Lock()
-        self._cached: Optional[_snapshot.Snapshot] = None
-        self._generation: Optional[str] = None
-        self._noted_at = 0.0
+        self._cache = _snapshot.Cache(client)
 
     def __getattr__(self, name: str) -> Any:
         _explain_absent(name)
@@ -213,132 +190,30 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         """The client that asks the daemon: one method for each verb of the protocol."""
         return self._client
 
-    # Requests, and what was read from the daemon
-
-    def _note(self, generation: str) -> None:
-        """Takes notice of the generation that a reply came from."""
-        self._generation = generation
-        self._noted_at = time.monotonic()
-        cached = self._cached
-        if cached is not None and cached.generation != generation:
-            self._cached = None
-
-    def _noting(self, request: Request[T]) -> Request[T]:
-        def read(reply: Reply) -> T:
-            self._note(reply["generation"])
-            return request.read(reply)
-
-        return Request(request.line, read)
-
-    def _ask(self, request: Request[T]) -> T:
-        return self._client.ask(self._noting(request))
-
-    def _hits(self, request: Request[Any]) -> Hits:
-        return self._ask(Request(request.line, _pairs_of_reply))
-
-    def _rows(self) -> int:
-        # Any verb that reads the model tells its size.
-        return self._ask(requests.has(("a",))).info.rows
-
-    def _snapshot(self, *, vectors: bool = False) -> _snapshot.Snapshot:
-        """All words of the model, and all its vectors if they are wanted."""
-        with self._lock:
-            if time.monotonic() - self._noted_at > _FRESH_SECONDS:
-                self._rows()
-            cached = self._cached
-            if cached is not None and (not vectors or cached.vectors is not None):
-                return cached
-            for _ in range(3):
-                cached = cached or _snapshot.read_words(self._client)
-                if cached is not None and vectors and not cached.read_vectors(self._client):
-                    cached = None
-                if cached is not None:
-                    self._note(cached.generation)
-                    self._cached = cached
-                    return cached
-        raise Unavailable("the model was replaced three times while it was read; ask again")
-
-    def _word(self, key: Any) -> str:
-        """The word that a key names, which may be unknown to the daemon.
-
-        UnknownWord: no model can have the key, or it is an index that there is not.
-        """
-        if isinstance(key, str):
-            if _is_askable(key):
-                return key
-        elif isinstance(key, Integral):
-            words = self._snapshot().words
-            if 0 <= int(key) < len(words):
-                return words[int(key)]
-        else:
-            hash(key)  # TypeError: a list is no key, known or not.
-        raise _not_present(key)
-
-    def _words_if_possible(self, keys: Iterable[Any]) -> List[Optional[str]]:
-        """The word of each key; None if no model can have it."""
-        words: List[Optional[str]] = []
-        for key in keys:
-            try:
-                words.append(self._word(key))
-            except UnknownWord:
-                words.append(None)
-        return words
-
-    def _known(self, keys: Sequence[Any]) -> List[Optional[str]]:
-        """The word of each key; None if the model does not have it."""
-        words = self._words_if_possible(keys)
-        possible = [word for word in words if word is not None]
-        asked = (
-            self._noting(requests.has(possible[part], case="exact"))
-            for part in _snapshot.chunks(possible)
-        )
-        answers = self._client.ask_all(asked)
-        known = {each.word for answer in answers for each in answer if each.known}
-        return [word if word in known else None for word in words]
-
-    def _vectors_of(
-        self,
-        words: Sequence[str],
-        places: Optional[Sequence[int]] = None,
-        count: Optional[int] = None,
-    ) -> Any:
-        """The vectors of words, at these rows of a matrix of `count` rows."""
-        count = len(words) if count is None else count
-        if not words:
-            return _vectors.empty_rows(count, self.vector_size)
-        places = range(len(words)) if places is None else places
-        matrix, generations = _snapshot.rows(self._client, words, places, count)
-        for generation in generations:
-            self._note(generation)
-        return matrix
-
-    def _k(self, topn: Any) -> int:
-        """k= for topn: as many words as the model has are all words, even if topn is more."""
-        return int(topn) if topn <= _USUAL_MAX_K else min(int(topn), self._rows())
+    def _call(self, ask: Callable[[Call], T]) -> T:
+        """The result of ask(call), which is of one model: it may run several times."""
+        return of_one_model(lambda: Call(self._cache), ask)
 
     # Words and vectors
 
     def __len__(self) -> int:
         """The number of words."""
-        return self._rows()
+        return self._call(Call.rows)
 
     @property
     def vector_size(self) -> int:
         """How many numbers a vector has."""
-        for each in self._client.models():
-            if self._client.model in (None, each.model):
-                return each.dim
-        raise Unavailable(f"the daemon does not serve {self._client.model!r} any more")
+        return self._call(Call.dim)
 
     @property
     def index_to_key(self) -> List[str]:
         """All words, most frequent first. The first use reads them. Do not change the list."""
-        return self._snapshot().words
+        return self._call(Call.snapshot).words
 
     @property
     def key_to_index(self) -> Dict[str, int]:
         """The index of every word. The first use reads all words. Do not change it."""
-        return self._snapshot().index
+        return self._call(Call.snapshot).index
 
     @property
     def vectors(self) -> Any:
@@ -348,7 +223,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         and takes some seconds for 400,000 words of 100 numbers. Then they are in this process's
         memory: 160 MB for those. Without numpy it is a list of array('f').
         """
-        return self._snapshot(vectors=True).vectors
+        return self._call(lambda call: call.snapshot(vectors=True)).vectors
 
     def get_normed_vectors(self) -> Any:
         """All vectors at length 1, shape (words, dim): a copy of `vectors`, as large again."""
@@ -360,22 +235,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         Returns the default, if it is not None, for an unknown key. An int that is an index is
         returned as it is. UnknownWord: the key is unknown.
         """
-        index: Any = None
-        if isinstance(key, str):
-            if _is_askable(key):
-                index = self._ask(requests.has([key], fields="rank", case="exact"))[0].rank
-        elif isinstance(key, Integral):
-            index = key if 0 <= int(key) < self._rows() else None
-        else:
-            hash(key)  # TypeError: a list is no key, known or not.
-        if index is not None:
-            return index  # type: ignore[no-any-return]
-        if default is not None:
-            return default
-        if isinstance(key, str) and _is_askable(key):
-            # Raises with the daemon's suggestions.
-            self._ask(requests.vec([key], unknown="error", case="exact"))
-        raise _not_present(key)
+        return self._call(lambda call: _index(call, key, default))
 
     def has_index_for(self, key: Key) -> bool:
         """Whether the model has the key."""
@@ -390,7 +250,11 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
 
         A vector of zero is NaN at length 1, as in gensim. UnknownWord: the key is unknown.
         """
-        vector = self._ask(requests.vec([self._word(key)], unknown="error", case="exact"))[0]
+
+        def ask(call: Call) -> Any:
+            return call.vector(call.word(key))
+
+        vector = self._call(ask)
         if norm:
             vector = _vectors.from_floats(_vectors.divided(vector, _vectors.norm(vector)))
         return _vectors.read_only(vector)
@@ -400,12 +264,16 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
 
         UnknownWord: a key is unknown. ValueError: the list is empty.
         """
-        if _is_key(key_or_keys):
+        if is_key(key_or_keys):
             return self.get_vector(key_or_keys)  # type: ignore[arg-type]
         keys = list(key_or_keys)  # type: ignore[arg-type]
         if not keys:
             raise ValueError("there is no key in the list")
-        return self._vectors_of([self._word(key) for key in keys])
+
+        def ask(call: Call) -> Any:
+            return call.vectors(call.words(keys))
+
+        return self._call(ask)
 
     def get_vectors(self, words: Iterable[Key], ignore_missing: bool = False) -> Any:
         """The vectors of many words: float32, shape (words, dim). gensim has no such method.
@@ -414,11 +282,15 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         ignore_missing, the row of an unknown word is zero. UnknownWord: a word is unknown.
         """
         keys = list(words)
-        if not ignore_missing:
-            return self._vectors_of([self._word(key) for key in keys])
-        known = self._known(keys)
-        places = [place for place, word in enumerate(known) if word is not None]
-        return self._vectors_of([word for word in known if word is not None], places, len(known))
+
+        def ask(call: Call) -> Any:
+            if not ignore_missing:
+                return call.vectors(call.words(keys))
+            known = call.known(keys)
+            places = [place for place, word in enumerate(known) if word is not None]
+            return call.vectors([word for word in known if word is not None], places, len(known))
+
+        return self._call(ask)
 
     def get_mean_vector(
         self,
@@ -444,29 +316,12 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         factors = [1.0] * len(keys) if weights is None else [float(each) for each in weights]
         if len(keys) != len(factors):
             raise ValueError(f"{len(keys)} keys have {len(factors)} weights")
-        mean = self._mean(list(keys), factors, pre_normalize, ignore_missing)
-        return _vectors.from_floats(_vectors.unit(mean) if post_normalize else mean)
 
-    def _mean(
-        self, keys: List[Any], weights: List[float], pre_normalize: bool, ignore_missing: bool
-    ) -> Any:
-        """get_mean_vector() in float64, of keys and as many weights."""
-        vectors: List[Any] = [key if _vectors.is_vector(key) else None for key in keys]
-        places = [place for place, vector in enumerate(vectors) if vector is None]
-        asked = [keys[place] for place in places]
-        words = self._known(asked) if ignore_missing else [self._word(key) for key in asked]
-        known = [(place, word) for place, word in zip(places, words) if word is not None]
-        if known:
-            found = self._vectors_of([word for _, word in known])
-            for (place, _), vector in zip(known, found):
-                vectors[place] = _vectors.unit(vector) if pre_normalize else vector
-        used = [(vector, weight) for vector, weight in zip(vectors, weights) if vector is not None]
-        total = _vectors.weighted_sum(
-            (vector for vector, _ in used),
-            (weight for _, weight in used),
-            len(found[0]) if known else self.vector_size,
-        )
-        return _vectors.divided(total, sum(abs(weight) for _, weight in used) or 1.0)
+        def ask(call: Call) -> Any:
+            return call.mean(list(keys), factors, pre_normalize, ignore_missing)
+
+        mean = self._call(ask)
+        return _vectors.from_floats(_vectors.unit(mean) if post_normalize else mean)
 
     # Nearest words
 
@@ -508,29 +363,12 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         keys = _both(added, _listed(negative))
         weights = [1.0] * len(added) + [-1.0] * (len(keys) - len(added))
         for index, key in enumerate(keys):
-            if not _is_key(key) and not _vectors.is_vector(key):
+            if not is_key(key) and not _vectors.is_vector(key):
                 keys[index], weights[index] = _weighted(key)
         if not keys:
             raise ValueError("there are no keys to search with")
-        return self._near(keys, weights, self._k(topn), _top(restrict_vocab or clip_end))
-
-    def _near(self, keys: List[Any], weights: List[float], k: int, top: Optional[int]) -> Hits:
-        words = [key if _vectors.is_vector(key) else self._word(key) for key in keys]
-        if all(isinstance(word, str) for word in words):
-            try:
-                terms = list(zip(words, weights))
-                request = requests.near(
-                    terms, k=k, top=top, norm="unit", unknown="error", case="exact"
-                )
-                return self._hits(request)
-            except TooLong:
-                pass
-        # The daemon adds up words only. Add here, and drop the words from a longer answer.
-        mean = _vectors.unit(self._mean(words, weights, True, False))
-        dropped = {word for word in words if isinstance(word, str)}
-        wanted = self._k(k + len(dropped))
-        found = self._hits(requests.near_vector(mean, k=wanted, top=top))
-        return [hit for hit in found if hit[0] not in dropped][:k]
+        top = _top(restrict_vocab or clip_end)
+        return self._call(lambda call: _near(call, keys, weights, call.k(topn), top))
 
     def similar_by_word(
         self, word: Key, topn: Optional[int] = 10, restrict_vocab: Optional[int] = None
@@ -548,7 +386,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         self, vector: Vector, topn: Optional[int] = 10, restrict_vocab: Optional[int] = None
     ) -> Hits:
         """The topn words nearest to a vector of shape (dim,): see most_similar()."""
-        if not _is_key(vector) and not _vectors.is_vector(vector):
+        if not is_key(vector) and not _vectors.is_vector(vector):
             vector = _vectors.from_floats(vector)
         return self.most_similar(positive=[vector], topn=topn, restrict_vocab=restrict_vocab)
 
@@ -570,37 +408,33 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         _refuse_all(topn, "1 - distances(word) has them, in the order of index_to_key")
         if topn < 1:
             return ([] for _ in words)
-        return self._near_each(words, self._k(topn), _top(restrict_vocab), ignore_missing)
+        return self._near_each(words, topn, _top(restrict_vocab), ignore_missing)
 
     def _near_each(
-        self, keys: Iterable[Any], k: int, top: Optional[int], ignore_missing: bool
+        self, keys: Iterable[Any], topn: int, top: Optional[int], ignore_missing: bool
     ) -> Iterator[Hits]:
-        def read(reply: Reply) -> Hits:
-            self._note(reply["generation"])
-            return _pairs_of_reply(reply)
-
+        call = Call(self._cache)
         keys = iter(keys)
         first = list(itertools.islice(keys, 1))
         if first and isinstance(first[0], Integral):
             # Read all words before requests of others are under way.
-            self._snapshot()
+            call.snapshot()
 
         def ask(key: Any) -> Request[Any]:
             try:
-                word = self._word(key)
+                word = call.word(key)
             except UnknownWord as error:
                 # It is raised when the answers before it have come.
                 missing = error
-                return Request(b"PING", lambda reply: missing)
-            return Request(head + quote(word).encode("utf-8", "surrogateescape"), read)
+                return Request(requests.has(("a",)).line, lambda reply: missing)
+            return Request(head + quote(word).encode("utf-8", "surrogateescape"), _pairs_of_reply)
 
         # Written once: the rest of a request is its word.
-        head = line("NEAR", [("k", k), ("top", top), ("norm", "unit")], ()) + b" "
-        for answer in self._client.ask_all(
-            map(ask, itertools.chain(first, keys)), return_exceptions=True
-        ):
+        head = line("NEAR", [("k", call.k(topn)), ("top", top), ("norm", "unit")], ()) + b" "
+        accepted = (UnknownWord, ZeroVector)
+        for answer in call.ask_all(map(ask, itertools.chain(first, keys)), accepted):
             if isinstance(answer, GlovedError):
-                if not ignore_missing or not isinstance(answer, (UnknownWord, ZeroVector)):
+                if not ignore_missing:
                     raise answer
                 answer = []
             yield answer
@@ -630,76 +464,16 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         listed = _listed(positive)
         keys = _both(listed, _listed(negative))
         for key in keys:
-            if not _is_key(key) and not _vectors.is_vector(key):
+            if not is_key(key) and not _vectors.is_vector(key):
                 hash(key)  # TypeError: a list, or a pair of a vector, is no key at all.
                 raise ValueError(f"most_similar_cosmul takes keys without weights, not {key!r}")
-        keys = [key if _vectors.is_vector(key) else self._word(key) for key in keys]
-        positives = len(listed)
-        added, subtracted = keys[:positives], keys[positives:]
-        shape = (len(added), len(subtracted))
-        are_words = all(isinstance(key, str) for key in keys)
-        k, top = self._k(topn), _top(restrict_vocab)
-        if are_words and shape == (2, 1):
-            return self._hits(
-                requests.analogy(
-                        subtracted[0], *added, method="mul", k=k, top=top, case="exact"
-                    )
-            )
-        if are_words and shape == (1, 0):
-            near = self._hits(requests.near(added[0], k=k, top=top, unknown="error", case="exact"))
-            return [(word, (1 + score) / 2 / (1 + _COSMUL_EPSILON)) for word, score in near]
-        self._require([key for key in keys if isinstance(key, str)])
-        if not added:
-            raise ValueError("there is no positive key to search with")
-        return self._cosmul(added, subtracted, int(topn), top)  # type: ignore[arg-type]
-
-    def _require(self, words: List[str]) -> None:
-        """Raises UnknownWord, with suggestions, if a word is unknown."""
-        if words:
-            self._vectors_of(words)
-
-    def _cosmul(
-        self, added: List[Any], subtracted: List[Any], topn: int, top: Optional[int]
-    ) -> Hits:
-        snapshot = self._snapshot(vectors=True)
-        vectors = snapshot.vectors
-        assert vectors is not None
-        terms = [
-            _vectors.unit(vectors[snapshot.index[key]]) if isinstance(key, str) else key
-            for key in added + subtracted
-        ]
-        positives = len(added)
-        scores = _vectors.cosmul_scores(
-            vectors[:top],
-            snapshot.norms[:top],
-            terms[:positives],
-            terms[positives:],
-            _COSMUL_EPSILON,
-        )
-        excluded = {word for word in added + subtracted if isinstance(word, str)}
-        best = _vectors.largest(scores, topn + len(excluded))
-        hits = [(snapshot.words[index], float(scores[index])) for index in best]
-        hits = [hit for hit in hits if hit[0] not in excluded]
-        hits.sort(key=lambda hit: (-hit[1], hit[0].encode("utf-8", "surrogateescape")))
-        return hits[:topn]
-
+        top = _top(restrict_vocab)
+        return self._call(lambda call: _cosmul(call, keys, len(listed), topn, top))
     # Comparisons
 
     def similarity(self, w1: Key, w2: Key) -> float:
         """The cosine of two keys; 0 if a vector is zero. UnknownWord: a key is unknown."""
-        (similarity,) = self._similarities([(self._word(w1), self._word(w2))])
-        return similarity
-
-    def _similarities(self, pairs: Sequence[Tuple[str, str]]) -> Iterator[float]:
-        asked = (self._noting(requests.sim(*pair, unknown="error", case="exact")) for pair in pairs)
-        answers = self._client.ask_all(asked, return_exceptions=True)
-        for (first, second), answer in zip(pairs, answers):
-            if isinstance(answer, ZeroVector):
-                answer = 0.0
-            if isinstance(answer, GlovedError):
-                raise answer
-            # The rounded cosine of a vector with itself may miss 1.
-            yield 1.0 if first == second and answer else answer
+        return self._call(lambda call: call.similarity(call.word(w1), call.word(w2)))
 
     def distance(self, w1: Key, w2: Key) -> float:
         """1 - similarity(w1, w2)."""
@@ -714,15 +488,16 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         UnknownWord: a key is unknown. ValueError: the vector has another length than the model's.
         """
         others = list(other_words)
-        if _is_key(word_or_vector):
-            vector = self.get_vector(word_or_vector)  # type: ignore[arg-type]
-        else:
-            vector = word_or_vector
-        if others:
-            rows = self._vectors_of([self._word(each) for each in others])
-        else:
-            rows = self.vectors
-        return _vectors.one_minus(self.cosine_similarities(vector, rows))
+
+        def ask(call: Call) -> Tuple[Any, Any]:
+            vector: Any = word_or_vector
+            if is_key(vector):
+                vector = call.vector(call.word(vector))
+            if others:
+                return vector, call.vectors(call.words(others))
+            return vector, call.snapshot(vectors=True).vectors
+
+        return _vectors.one_minus(self.cosine_similarities(*self._call(ask)))
 
     @staticmethod
     def cosine_similarities(vector_1: Vector, vectors_all: Any) -> Any:
@@ -739,11 +514,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
 
         UnknownWord: a key is unknown.
         """
-        try:
-            a, b = self._word(key1), self._word(key2)
-            return self._ask(requests.rank(a, b, unknown="error", case="exact"))
-        except ZeroVector:
-            return 1
+        return self._call(lambda call: _rank(call, call.word(key1), call.word(key2)))
 
     def closer_than(self, key1: Key, key2: Key) -> List[str]:
         """The words that are closer to key1 than key2 is, most frequent first.
@@ -751,26 +522,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         If they are more than the daemon's max_k, all vectors are read: see `vectors`.
         UnknownWord: a key is unknown.
         """
-        first, second = self._word(key1), self._word(key2)
-        place = self.rank(first, second)
-        if place == 1:
-            return []
-        try:
-            near = self._ask(
-                requests.near(first, k=place, fields="rank", unknown="error", case="exact")
-            )
-        except BadRequest:
-            distances = self.distances(first)
-            limit = distances[self.get_index(second)]
-            words = self.index_to_key
-            return [
-                word
-                for word, distance in zip(words, distances)
-                if distance < limit and word != first
-            ]
-        limit = min(each.score for each in near)
-        closer = ((each.rank, each.word) for each in near if each.score > limit)
-        return [word for _, word in sorted(closer)]
+        return self._call(lambda call: _closer_than(call, call.word(key1), call.word(key2)))
 
     def doesnt_match(self, words: Iterable[Key]) -> Key:
         """The word that does not match the others: the one with the smallest cosine to their mean.
@@ -778,10 +530,11 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         Unknown words are left out. Of two words either may come. ValueError: no word is known.
         """
         listed = list(words)
-        askable = [each for each in listed if isinstance(each, str) and _is_askable(each)]
+        askable = [each for each in listed if isinstance(each, str) and is_askable(each)]
         if len(listed) == len(askable) >= 3:
             try:
-                return self._ask(requests.odd(askable, unknown="error", case="exact")).word
+                odd = requests.odd(askable, unknown="error", case="exact")
+                return self._call(lambda call: call.ask(odd)).word
             except (UnknownWord, ZeroVector, TooLong):
                 pass
         return self.rank_by_centrality(listed)[-1][1]
@@ -795,14 +548,19 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         out. ValueError: no word is known.
         """
         listed = list(words)
-        known = self._known(listed)
+
+        def ask(call: Call) -> Tuple[List[Optional[str]], Any]:
+            known = call.known(listed)
+            words = [word for word in known if word is not None]
+            if not words:
+                raise ValueError("no word of the list is in the model")
+            return known, call.vectors(words)
+
+        known, vectors = self._call(ask)
         used = [key for key, word in zip(listed, known) if word is not None]
-        if not used:
-            raise ValueError("no word of the list is in the model")
         if len(used) < len(listed):
             unknown = [key for key, word in zip(listed, known) if word is None]
             _logger.warning("words that are not in the model are left out: %s", unknown)
-        vectors = self._vectors_of([word for word in known if word is not None])
         if use_norm:
             vectors = [_vectors.unit(vector) for vector in vectors]
         ones = [1.0] * len(used)
@@ -818,8 +576,12 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         """
         if len(keys_list) == 0:
             raise ValueError("there is no key in the list")
-        first = self._word(key1)
-        scores = list(self._similarities([(first, self._word(each)) for each in keys_list]))
+
+        def ask(call: Call) -> List[float]:
+            first = call.word(key1)
+            return call.similarities([(first, word) for word in call.words(keys_list)])
+
+        scores = self._call(ask)
         return keys_list[scores.index(max(scores))]
 
     def n_similarity(self, ws1: Sequence[Key], ws2: Sequence[Key]) -> float:
@@ -830,35 +592,39 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         """
         if len(ws1) == 0 or len(ws2) == 0:
             raise ZeroDivisionError("one of the lists of words is empty")
-        words = [each for each in (*ws1, *ws2) if isinstance(each, str) and _is_askable(each)]
+        words = [each for each in (*ws1, *ws2) if isinstance(each, str) and is_askable(each)]
         if len(words) == len(ws1) + len(ws2):
             a, b = words[: len(ws1)], words[len(ws1) :]
             try:
-                return self._ask(requests.sim(a, b, unknown="skip", case="exact"))
+                sim = requests.sim(a, b, unknown="skip", case="exact")
+                return self._call(lambda call: call.ask(sim))
             except (UnknownWord, ZeroVector):
                 return 0.0
             except TooLong:
                 pass
-        means = (self._mean(list(ws), [1.0] * len(ws), False, True) for ws in (ws1, ws2))
-        return _vectors.dot(*map(_vectors.unit, means))
+
+        def ask(call: Call) -> List[Any]:
+            return [call.mean(list(ws), [1.0] * len(ws), False, True) for ws in (ws1, ws2)]
+
+        return _vectors.dot(*map(_vectors.unit, self._call(ask)))
 
     def relative_cosine_similarity(self, wa: Key, wb: Key, topn: int = 10) -> float:
         """The similarity of two words, over the sum of those of wa's topn neighbours.
 
         Leeuwenberg and others, 2016. UnknownWord: a word is unknown. ValueError: topn is below 1.
         """
-        near = self.similar_by_word(wa, topn)
-        if not near:
-            raise ValueError("the word has no neighbours to compare with")
-        return self.similarity(wa, wb) / sum(score for _, score in near)
+        _refuse_all(topn, "a number of neighbours is wanted")
+
+        def ask(call: Call) -> float:
+            a, b = call.word(wa), call.word(wb)
+            near = _near(call, [a], [1.0], call.k(topn), None) if topn > 0 else []
+            if not near:
+                raise ValueError("the word has no neighbours to compare with")
+            return call.similarity(a, b) / sum(score for _, score in near)
+
+        return self._call(ask)
 
     # Evaluations
-
-    def _evaluated(self, restrict_vocab: Optional[int], case_insensitive: bool) -> Dict[str, str]:
-        """The words that questions may have, as files have them; each with its most frequent
-        form."""
-        words = self.index_to_key[: _top(restrict_vocab)]
-        return {word.upper() if case_insensitive else word: word for word in reversed(words)}
 
     def evaluate_word_analogies(
         self,
@@ -886,49 +652,22 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
             raise NotImplementedError(
                 "similarity_function= is most_similar; gloved-eval --method mul asks by 3CosMul"
             )
-        known = self._evaluated(restrict_vocab, case_insensitive)
         top = _top(restrict_vocab)
-        sections = []
-        for name, questions in _evaluation.analogies(analogies, case_insensitive):
-            right: Dict[Tuple[str, ...], bool] = {}
-            asked = [each for each in questions if all(word in known for word in each)]
-            answers = self._client.ask_all(
-                (
-                    Request(
-                        requests.near(
-                            [(known[b], 1.0), (known[c], 1.0), (known[a], -1.0)],
-                            k=5,
-                            top=top,
-                            norm="unit",
-                            unknown="error",
-                            case="exact",
-                        ).line,
-                        _pairs_of_reply,
-                    )
-                    for a, b, c, _ in asked
-                ),
-                return_exceptions=True,
-            )
-            for question, answer in zip(asked, answers):
-                if isinstance(answer, ZeroVector):
-                    answer = []
-                if isinstance(answer, GlovedError):
-                    raise answer
-                predicted = None
-                for word, _ in answer:
-                    predicted = word.upper() if case_insensitive else word
-                    if predicted in known and predicted not in question[:3]:
-                        break
-                right[question] = predicted == question[3]
-            section: Dict[str, Any] = {"section": name, "correct": [], "incorrect": []}
-            for question in questions:
-                if question in right or dummy4unknown:
-                    section["correct" if right.get(question) else "incorrect"].append(question)
-            sections.append(section)
-            _log_share(section)
+        read = list(_evaluation.analogies(analogies, case_insensitive))
+
+        def ask(call: Call) -> List[Dict[str, Any]]:
+            known = _evaluated(call, top, case_insensitive)
+            return [
+                _section(call, name, questions, known, top, case_insensitive, dummy4unknown)
+                for name, questions in read
+            ]
+
+        sections = self._call(ask)
         total: Dict[str, Any] = {"section": "Total accuracy"}
         for outcome in ("correct", "incorrect"):
             total[outcome] = [each for section in sections for each in section[outcome]]
+        for section in sections:
+            _log_share(section)
         return _log_share(total), [*sections, total]
 
     def evaluate_word_pairs(
@@ -953,26 +692,238 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
 
         ValueError: no pair counts, or only one.
         """
-        known = self._evaluated(restrict_vocab, case_insensitive)
         lines = list(_evaluation.pairs(pairs, delimiter, encoding, case_insensitive))
-        are_known = [first in known and second in known for first, second, _ in lines]
-        asked = [
-            (known[first], known[second])
-            for (first, second, _), is_known in zip(lines, are_known)
-            if is_known
-        ]
-        answers = self._similarities(asked)
+        top = _top(restrict_vocab)
+
+        def ask(call: Call) -> List[Optional[float]]:
+            """The similarity of each pair; None if a word is unknown."""
+            known = _evaluated(call, top, case_insensitive)
+            asked = [
+                (known[first], known[second])
+                for first, second, _ in lines
+                if first in known and second in known
+            ]
+            answers = iter(call.similarities(asked))
+            return [
+                next(answers) if first in known and second in known else None
+                for first, second, _ in lines
+            ]
+
+        similarities = self._call(ask)
         gold, ours = [], []
-        for (_, _, score), is_known in zip(lines, are_known):
-            if is_known or dummy4unknown:
+        for (_, _, score), similarity in zip(lines, similarities):
+            if similarity is not None or dummy4unknown:
                 gold.append(score)
-                ours.append(next(answers) if is_known else 0.0)
+                ours.append(similarity or 0.0)
         if not gold:
             raise ValueError(f"no pair of {pairs} has both words in the model")
-        unknown_percent = 100 * are_known.count(False) / len(lines)
+        unknown_percent = 100 * similarities.count(None) / len(lines)
         pearson, spearman = _evaluation.pearson(gold, ours), _evaluation.spearman(gold, ours)
         _logger.info("%s: Pearson %.4f, Spearman %.4f", pairs, pearson[0], spearman[0])
         return pearson, spearman, unknown_percent
+
+
+def _index(call: Call, key: Any, default: Optional[int]) -> int:
+    """get_index() of a key."""
+    index: Any = None
+    if isinstance(key, str):
+        if is_askable(key):
+            index = call.ask(requests.has([key], fields="rank", case="exact"))[0].rank
+    elif isinstance(key, Integral):
+        index = key if 0 <= int(key) < call.rows() else None
+    else:
+        hash(key)  # TypeError: a list is no key, known or not.
+    if index is not None:
+        return index  # type: ignore[no-any-return]
+    if default is not None:
+        return default
+    if isinstance(key, str) and is_askable(key):
+        # Raises with the daemon's suggestions.
+        call.vector(key)
+    raise not_present(key)
+
+
+def _near(
+    call: Call, keys: List[Any], weights: List[float], k: int, top: Optional[int]
+) -> Hits:
+    """most_similar() of keys and vectors with their weights."""
+    words = [key if _vectors.is_vector(key) else call.word(key) for key in keys]
+    if all(isinstance(word, str) for word in words):
+        try:
+            terms = list(zip(words, weights))
+            request = requests.near(
+                terms, k=k, top=top, norm="unit", unknown="error", case="exact"
+            )
+            return call.ask(Request(request.line, _pairs_of_reply))
+        except TooLong:
+            pass
+    # The daemon adds up words only. Add here, and drop the words from a longer answer.
+    mean = _vectors.unit(call.mean(words, weights, True, False))
+    dropped = {word for word in words if isinstance(word, str)}
+    near = requests.near_vector(mean, k=call.k(k + len(dropped)), top=top)
+    found = call.ask(Request(near.line, _pairs_of_reply))
+    return [hit for hit in found if hit[0] not in dropped][:k]
+
+
+def _cosmul(
+    call: Call, keys: List[Any], positives: int, topn: Any, top: Optional[int]
+) -> Hits:
+    """most_similar_cosmul() of keys and vectors; the first ones are positive."""
+    keys = [key if _vectors.is_vector(key) else call.word(key) for key in keys]
+    added, subtracted = keys[:positives], keys[positives:]
+    shape = (len(added), len(subtracted))
+    are_words = all(isinstance(key, str) for key in keys)
+    k = call.k(topn)
+    if are_words and shape == (2, 1):
+        analogy = requests.analogy(
+            subtracted[0], *added, method="mul", k=k, top=top, case="exact"
+        )
+        return call.ask(Request(analogy.line, _pairs_of_reply))
+    if are_words and shape == (1, 0):
+        near = requests.near(added[0], k=k, top=top, unknown="error", case="exact")
+        hits = call.ask(Request(near.line, _pairs_of_reply))
+        return [(word, (1 + score) / 2 / (1 + _COSMUL_EPSILON)) for word, score in hits]
+    words = [key for key in keys if isinstance(key, str)]
+    if words:
+        # Raises UnknownWord, with suggestions.
+        call.vectors(words)
+    if not added:
+        raise ValueError("there is no positive key to search with")
+    return _cosmul_of_all(call.snapshot(vectors=True), added, subtracted, int(topn), top)
+
+
+def _cosmul_of_all(
+    snapshot: _snapshot.Snapshot,
+    added: List[Any],
+    subtracted: List[Any],
+    topn: int,
+    top: Optional[int],
+) -> Hits:
+    vectors = snapshot.vectors
+    assert vectors is not None
+    terms = [
+        _vectors.unit(vectors[snapshot.index[key]]) if isinstance(key, str) else key
+        for key in added + subtracted
+    ]
+    positives = len(added)
+    scores = _vectors.cosmul_scores(
+        vectors[:top],
+        snapshot.norms[:top],
+        terms[:positives],
+        terms[positives:],
+        _COSMUL_EPSILON,
+    )
+    excluded = {word for word in added + subtracted if isinstance(word, str)}
+    best = _vectors.largest(scores, topn + len(excluded))
+    hits = [(snapshot.words[index], float(scores[index])) for index in best]
+    hits = [hit for hit in hits if hit[0] not in excluded]
+    hits.sort(key=lambda hit: (-hit[1], hit[0].encode("utf-8", "surrogateescape")))
+    return hits[:topn]
+
+
+def _rank(call: Call, first: str, second: str) -> int:
+    try:
+        return call.ask(requests.rank(first, second, unknown="error", case="exact"))
+    except ZeroVector:
+        return 1
+
+
+def _closer_than(call: Call, first: str, second: str) -> List[str]:
+    """closer_than() of two words."""
+    place = _rank(call, first, second)
+    if place == 1:
+        return []
+    try:
+        near = call.ask(
+            requests.near(first, k=place, fields="rank", unknown="error", case="exact")
+        )
+    except BadRequest:
+        # More than the daemon's max_k.
+        return _closer_of_all(call, call.snapshot(vectors=True), first, second)
+    limit = min(each.score for each in near)
+    closer = ((each.rank, each.word) for each in near if each.score > limit)
+    return [word for _, word in sorted(closer)]
+
+
+# Beyond what sums of float64 in another order may differ by.
+_NEARLY_EQUAL = 1e-9
+
+
+def _closer_of_all(
+    call: Call, snapshot: _snapshot.Snapshot, first: str, second: str
+) -> List[str]:
+    """The words that are closer to the first word than the second is, by a look at all.
+
+    Cosines that nearly equal the limit are asked for: they are compared as the daemon's.
+    """
+    vectors, index = snapshot.vectors, snapshot.index
+    assert vectors is not None
+    # The cosine of a zero vector is NaN here, and 0 in answers.
+    cosines = [
+        0.0 if math.isnan(each) else float(each)
+        for each in _vectors.cosines(vectors[index[first]], vectors)
+    ]
+    limit = cosines[index[second]]
+    unsure = [
+        word
+        for word, cosine in zip(snapshot.words, cosines)
+        if abs(cosine - limit) <= _NEARLY_EQUAL
+    ]
+    exact = dict(zip(unsure, call.similarities([(first, word) for word in unsure])))
+    return [
+        word
+        for word, cosine in zip(snapshot.words, cosines)
+        if word != first and exact.get(word, cosine) > exact[second]
+    ]
+
+
+def _evaluated(call: Call, top: Optional[int], case_insensitive: bool) -> Dict[str, str]:
+    """The words that questions may have, as files have them; each with its most frequent form."""
+    words = call.snapshot().words[:top]
+    return {word.upper() if case_insensitive else word: word for word in reversed(words)}
+
+
+def _section(
+    call: Call,
+    name: str,
+    questions: List[Tuple[str, str, str, str]],
+    known: Dict[str, str],
+    top: Optional[int],
+    case_insensitive: bool,
+    dummy4unknown: bool,
+) -> Dict[str, Any]:
+    """The right and the wrong answers to the questions of a section."""
+    right: Dict[Tuple[str, ...], bool] = {}
+    asked = [each for each in questions if all(word in known for word in each)]
+    answers = call.ask_all(
+        (
+            Request(
+                requests.near(
+                    [(known[b], 1.0), (known[c], 1.0), (known[a], -1.0)],
+                    k=5,
+                    top=top,
+                    norm="unit",
+                    unknown="error",
+                    case="exact",
+                ).line,
+                _pairs_of_reply,
+            )
+            for a, b, c, _ in asked
+        ),
+        accepted=(ZeroVector,),
+    )
+    for answer, question in zip(answers, asked):
+        predicted = None
+        for word, _ in [] if isinstance(answer, ZeroVector) else answer:
+            predicted = word.upper() if case_insensitive else word
+            if predicted in known and predicted not in question[:3]:
+                break
+        right[question] = predicted == question[3]
+    section: Dict[str, Any] = {"section": name, "correct": [], "incorrect": []}
+    for question in questions:
+        if question in right or dummy4unknown:
+            section["correct" if right.get(question) else "incorrect"].append(question)
+    return section
 
 
 def _log_share(section: Dict[str, Any]) -> float:

@@ -211,6 +211,24 @@ def _group_options(
     return [("norm", norm), *_look_up_options(unknown, case), ("model", model)]
 
 
+def results_of(reply: Reply, asked: int) -> List[Dict[str, Any]]:
+    """The results of a reply, one for each of the words that were asked, unless some are left out.
+
+    ValueError: there are others.
+    """
+    results: List[Dict[str, Any]] = reply["results"]
+    left_out = "skipped" in reply or "unlisted" in reply
+    if len(results) > asked or (len(results) < asked and not left_out):
+        raise ValueError(f"{len(results)} results for {asked} words")
+    return results
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.80} is no word")
+    return value
+
+
 def _info(reply: Reply) -> Info:
     certificate = None
     if "pass" in reply:
@@ -239,7 +257,7 @@ def _neighbors(reply: Reply) -> Answer[Neighbor]:
     return Answer(
         [
             Neighbor(
-                each["word"],
+                _text(each["word"]),
                 _float(each["score"]),
                 each.get("row"),
                 each.get("rank"),
@@ -255,7 +273,7 @@ def _words(reply: Reply) -> Answer[Word]:
     return Answer(
         [
             Word(
-                each["word"],
+                _text(each["word"]),
                 # PREFIX has known words alone.
                 each.get("known", True),
                 each.get("row"),
@@ -460,16 +478,21 @@ def matrix(
     model: Optional[str] = None,
 ) -> Request[List[List[float]]]:
     """Every word compared with every word, by "cosine" or "sqeuclidean" (squared distance)."""
+    tokens = _word_list("words", words)
     member = "distances" if metric == "sqeuclidean" else "scores"
     options = [
         ("metric", metric),
         *_look_up_options(unknown, case),
         ("model", model),
     ]
-    return Request(
-        line("MATRIX", options, _word_list("words", words)),
-        lambda reply: [list(map(_float, each[member])) for each in reply["results"]],
-    )
+
+    def read(reply: Reply) -> List[List[float]]:
+        rows = [list(map(_float, each[member])) for each in results_of(reply, len(tokens))]
+        if any(len(row) != len(rows) for row in rows):
+            raise ValueError("a matrix that is not square")
+        return rows
+
+    return Request(line("MATRIX", options, tokens), read)
 
 
 def vec(
@@ -484,15 +507,16 @@ def vec(
     Returns an array of shape (words, dim), which cannot be written to; without numpy a list of
     array('f'). UnknownWord: a word is not in the model.
     """
+    tokens = _word_list("words", words)
     options = [
         ("encoding", "base64"),
         *_look_up_options(unknown, case),
         ("model", model),
     ]
     return Request(
-        line("VEC", options, _word_list("words", words)),
+        line("VEC", options, tokens),
         lambda reply: _vectors.rows_from_base64(
-            each["vector_base64"] for each in reply["results"]
+            each["vector_base64"] for each in results_of(reply, len(tokens))
         ),
     )
 
@@ -530,7 +554,13 @@ def has(
         ("case", case),
         ("model", model),
     ]
-    return Request(line("HAS", options, _word_list("words", words)), _words)
+    tokens = _word_list("words", words)
+
+    def read(reply: Reply) -> Answer[Word]:
+        results_of(reply, len(tokens))
+        return _words(reply)
+
+    return Request(line("HAS", options, tokens), read)
 
 
 def lists(*, model: Optional[str] = None) -> Request[List[WordList]]:
