@@ -7,17 +7,21 @@ questions, and none of them changes anything. Browsers are told to load nothing 
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import hmac
+import io
 import json
 import re
 import secrets
+import socket
 import sys
 import threading
+import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 from urllib.parse import parse_qs, urlsplit
 
 from ._command import say
@@ -27,9 +31,14 @@ ADDRESS = "127.0.0.1"
 # Other names may be those of a page that resolves to this machine (DNS rebinding). The port may be
 # another one: that of a tunnel.
 _HOST = re.compile(r"(?:127\.0\.0\.1|localhost)(?::[0-9]{1,5})?", re.IGNORECASE)
-_MAX_CONNECTIONS = 64
 _MAX_FIELDS = 16
+# Connections that have shown the token, and seconds that one may be idle.
+_MAX_CONNECTIONS = 64
 _IDLE_SECONDS = 60
+# Connections that have not, and seconds in which each must show it. Any user of the machine can
+# open them: if there are more, the oldest one makes room.
+_MAX_STRANGERS = 64
+_STRANGER_SECONDS = 5
 
 
 def _page() -> Tuple[bytes, str]:
@@ -50,6 +59,26 @@ def _page() -> Tuple[bytes, str]:
     return data, policy
 
 
+class _Received(io.RawIOBase):
+    """What comes over a connection. TimeoutError: nothing came in time."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.deadline: Optional[float] = time.monotonic() + _STRANGER_SECONDS
+        """For all that comes; None once the token was shown."""
+        self._connection = connection
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        seconds = float(_IDLE_SECONDS)
+        if self.deadline is not None:
+            # 0 would not wait: what is there already is taken.
+            seconds = max(self.deadline - time.monotonic(), 0.001)
+        self._connection.settimeout(seconds)
+        return self._connection.recv_into(buffer)
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: PageServer
     protocol_version = "HTTP/1.1"
@@ -57,6 +86,12 @@ class _Handler(BaseHTTPRequestHandler):
     # A reply is sent in two pieces. Nagle's algorithm would keep the second until the browser's
     # machine acknowledges the first, which it puts off by up to 40 ms.
     disable_nagle_algorithm = True
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile.close()
+        self._received = _Received(self.connection)
+        self.rfile = io.BufferedReader(self._received)
 
     def version_string(self) -> str:
         return "gloved"
@@ -96,6 +131,10 @@ class _Handler(BaseHTTPRequestHandler):
                 "the address lacks the token, or the last slash: "
                 "open the one that gloved explore printed last",
             )
+        if not self.server.knows(self.connection):
+            return HTTPStatus.SERVICE_UNAVAILABLE, "too many connections; try again"
+        self._received.deadline = None
+        self.connection.settimeout(_IDLE_SECONDS)
         if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
             return HTTPStatus.BAD_REQUEST, "a request has no body here"
         if self.headers.defects:
@@ -143,14 +182,17 @@ class PageServer(ThreadingHTTPServer):
     """
 
     daemon_threads = True
-    # The listen backlog: a browser opens several connections at once.
-    request_queue_size = _MAX_CONNECTIONS
+    # The listen backlog. Where it is full, others wait for a second or three.
+    request_queue_size = 1024
 
     def __init__(self, answers: Answers, port: int) -> None:
         self.answers = answers
         self.page, self.policy = _page()
         self.path = f"/{secrets.token_urlsafe(24)}/"
-        self._free = threading.BoundedSemaphore(_MAX_CONNECTIONS)
+        self._lock = threading.Lock()
+        self._known: Set[socket.socket] = set()
+        # Oldest first. A thread closes its connection only after it has left both.
+        self._strangers: Dict[socket.socket, None] = {}
         super().__init__((ADDRESS, port), _Handler)
 
     @property
@@ -163,18 +205,42 @@ class PageServer(ThreadingHTTPServer):
         begin = path[: len(self.path)].encode("utf-8", "surrogateescape")
         return hmac.compare_digest(begin, self.path.encode())
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for the connection, or an end if there are too many."""
-        if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
+    def knows(self, connection: socket.socket) -> bool:
+        """Takes a connection that has shown the token from the strangers; False if it cannot."""
+        with self._lock:
+            if connection in self._known:
+                return True
+            if connection not in self._strangers or len(self._known) >= _MAX_CONNECTIONS:
+                return False
+            del self._strangers[connection]
+            self._known.add(connection)
+            return True
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
+    def _forget(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._known.discard(connection)
+            self._strangers.pop(connection, None)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """A thread for the connection, which has to show the token soon."""
+        with self._lock:
+            if len(self._strangers) >= _MAX_STRANGERS:
+                oldest = next(iter(self._strangers))
+                del self._strangers[oldest]
+                with contextlib.suppress(OSError):
+                    # Its thread closes it.
+                    oldest.shutdown(socket.SHUT_RDWR)
+            self._strangers[request] = None
         try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
+            super().process_request(request, client_address)
+        except RuntimeError as error:
+            say(f"a connection was refused: {error}")
+            self.shutdown_request(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Ends a connection, whatever became of it."""
+        self._forget(request)
+        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that leaves is no error; a bug is one line."""

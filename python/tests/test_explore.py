@@ -6,6 +6,7 @@ browser/test_page.py has the tests of the page itself.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import http.client
 import json
@@ -15,6 +16,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 from urllib.parse import urlencode, urlsplit
@@ -23,7 +26,7 @@ import pytest
 
 import gloved
 from conftest import REPOSITORY, Daemon, run_command
-from gloved import _explore_answers
+from gloved import _explore_answers, _explore_server
 
 numpy = pytest.importorskip("numpy", reason="explore needs numpy (package python3-numpy)")
 
@@ -332,11 +335,81 @@ def test_large_and_broken_requests_are_refused(explorer: Explorer) -> None:
     assert words_of(explorer.ask("near", q="king", k=1)) == ["prince"]
 
 
+@pytest.fixture
+def page(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> Iterator[_explore_server.PageServer]:
+    """A server in this process, where strangers have 0.3 seconds."""
+    monkeypatch.setattr(_explore_server, "_STRANGER_SECONDS", 0.3, raising=False)
+    with gloved.Client(daemon.socket) as client:
+        server = _explore_server.PageServer(_explore_answers.Answers(client), 0)
+        with server:
+            thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+            thread.start()
+            yield server
+            server.shutdown()
+            thread.join()
+
+
+def status_of(page: _explore_server.PageServer, path: str) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", page.server_port, timeout=5)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_connections_without_the_token_lock_nobody_out(page: _explore_server.PageServer) -> None:
+    address = ("127.0.0.1", page.server_port)
+    with contextlib.ExitStack() as stack:
+        for _ in range(200):
+            half_open = stack.enter_context(socket.create_connection(address, timeout=5))
+            half_open.sendall(b"GET /")
+        for _ in range(3):
+            assert status_of(page, page.path) == 200
+            assert status_of(page, "/") == 403
+
+
+def test_a_connection_has_to_show_the_token_soon(page: _explore_server.PageServer) -> None:
+    with socket.create_connection(("127.0.0.1", page.server_port), timeout=5) as peer:
+        begun = time.monotonic()
+        with contextlib.suppress(OSError):
+            for _ in range(100):
+                # Each byte comes in time, and the request never.
+                peer.sendall(b"G")
+                time.sleep(0.05)
+        assert time.monotonic() - begun < 3
+
+
+def test_a_connection_that_has_the_token_may_be_idle(page: _explore_server.PageServer) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", page.server_port, timeout=5)
+    connection.request("GET", page.path)
+    connection.getresponse().read()
+    opened = connection.sock
+    time.sleep(0.6)
+    connection.request("GET", page.path)
+    assert connection.getresponse().status == 200 and connection.sock is opened
+    connection.close()
+
+
+def test_threads_that_cannot_start_leave_room(
+    page: _explore_server.PageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", fail)
+        for _ in range(70):
+            with pytest.raises((OSError, http.client.HTTPException)):
+                status_of(page, page.path)
+    assert status_of(page, page.path) == 200
+
+
 def test_many_connections_do_not_hold_it_up(explorer: Explorer) -> None:
     idle = [socket.create_connection(("127.0.0.1", explorer.port)) for _ in range(80)]
     try:
-        # Those above the limit end at once.
-        for peer in idle[70:]:
+        # The oldest ones make room for others.
+        for peer in idle[:16]:
             peer.settimeout(30)
             assert peer.recv(1) == b""
     finally:
