@@ -45,6 +45,7 @@ bool names_a_remedy(const std::string& message) {
                                            "unpack ",
                                            "convert it: ",
                                            "replace them ",
+                                           "replace each run of blanks ",
                                            "it is converted already",
                                            "the command before the pipe failed",
                                            "leave --member out",

@@ -3,6 +3,7 @@ gloved_add_test(source_unit_test
   SLOW_SANITIZED Source.PassesOverLinesThatAreTooLong:Zip.ReadsNoDirectoryFarBeyond*
   LABELS unit
   SOURCES
+    ${CMAKE_CURRENT_LIST_DIR}/source_blanks_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/source_detect_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/source_input_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/source_line_test.cpp

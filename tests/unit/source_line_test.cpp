@@ -35,9 +35,7 @@ TEST(Line, SplitsKeyAndNumbers) {
 
 TEST(Line, KeepsTheKeyByteForByte) {
     const std::string keys[] = {"new york",  // an ASCII space inside
-                                " ",         // one alone
-                                "a ",        // one at the end
-                                " a",        //
+                                "a  b",      // two
                                 "at name@domain.com",
                                 "\xC2\xA0\xC2\xA0",
                                 ".\xC2\xA0.\xC2\xA0.",
@@ -57,6 +55,25 @@ TEST(Line, KeepsTheKeyByteForByte) {
         EXPECT_EQ(parsed.key, key);
         EXPECT_EQ(parsed.values, (std::vector<float>{1, 2}));
     }
+}
+
+TEST(Line, LeavesOutBlanksAroundTheKey) {
+    for (const std::string line : {"the  1 2", "the    1 2", " the 1 2", "  the   1 2"}) {
+        const Parsed parsed = parse(line, 2);
+        ASSERT_FALSE(parsed.problem) << line << ": " << parsed.problem->message;
+        EXPECT_EQ(parsed.key, "the");
+        EXPECT_EQ(parsed.values, (std::vector<float>{1, 2}));
+    }
+    EXPECT_EQ(parse("  1 2", 2).problem->fault, LineFault::bad_key);
+}
+
+TEST(Line, KeepsAKeyThatEndsInANumberOnceDimIsCertain) {
+    std::vector<float> values(3);
+    std::string_view key;
+    EXPECT_TRUE(parse_line("Windows 8.1 4 5 6", 3, key, values.data()));
+    ASSERT_FALSE(parse_line("Windows 8.1 4 5 6", 3, key, values.data(), true));
+    EXPECT_EQ(key, "Windows 8.1");
+    EXPECT_EQ(values, (std::vector<float>{4, 5, 6}));
 }
 
 TEST(Line, LeavesOutBlanksAndCarriageReturnsAtTheEnd) {
@@ -83,18 +100,19 @@ TEST(Line, NamesWhatIsWrong) {
         {"the\t1\t2", LineFault::too_few_fields, "TABs"},
         {"the 1.0 2.0 3.0", LineFault::too_many_fields, "\"1.0\" stands before the last 2"},
         {"version 2.0 1 2", LineFault::too_many_fields,
-         "if it is only this word that ends in a number, --on-error skip"},
+         "if this word ends in a number, and most lines have 2 numbers, --dim 2 keeps it"},
         {"the 1 x", LineFault::bad_number,
          "field 3 of 3 is \"x\", which is not a number (the word is \"the\")"},
         {"the 1 2f", LineFault::bad_number, "\"2f\""},
         {"the 0x1 2", LineFault::bad_number, "\"0x1\""},
         {"the 1,5 2", LineFault::bad_number, "\"1,5\""},
-        {"the 1  2", LineFault::bad_number, "two blanks in a row"},
+        {"the 1  2", LineFault::padded, "two blanks in a row; if the columns are padded"},
         {"the nan 2", LineFault::not_finite, "\"nan\", which is not finite"},
         {"the 1 -Inf", LineFault::not_finite, "\"-Inf\""},
         {"the 1 infinity", LineFault::not_finite, "infinity"},
         {"the 1 1e39", LineFault::overflow, "too large for float32"},
         {" 1 2", LineFault::bad_key, "empty"},
+        {"  1 2", LineFault::bad_key, "empty"},
         {std::string("a\0b 1 2", 7), LineFault::bad_key, "NUL"},
         {"a\tb 1 2", LineFault::bad_key, "TAB"},
         {"a\rb 1 2", LineFault::bad_key, "CR"},

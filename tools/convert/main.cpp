@@ -23,6 +23,7 @@
 #include "tools/source/batch.hpp"
 #include "tools/source/detect.hpp"
 #include "tools/source/line.hpp"
+#include "tools/source/oddity.hpp"
 #include "tools/source/report.hpp"
 #include "tools/source/source.hpp"
 
@@ -163,6 +164,45 @@ Task read_task(const cli::CommandLine& line) {
     return task;
 }
 
+/// What is said of an oddity: «12 words » + what + «; the first: line 17, "x"» + remedy.
+struct OddityText {
+    source::Oddity oddity;
+    const char* what;
+    const char* remedy;
+};
+
+constexpr OddityText kOddityTexts[] = {
+    {source::Oddity::large_number, "have a number above 1,000,000", ""},
+    {source::Oddity::invalid_utf8, "are not valid UTF-8",
+     "; if the file is in Latin-1: iconv -f LATIN1 -t UTF-8"},
+    {source::Oddity::control_bytes, "hold control characters", ""},
+    {source::Oddity::outer_blanks, "begin or end with blanks", ""},
+    {source::Oddity::blanks, "hold blanks, which the format does not foresee", ""},
+    {source::Oddity::ends_in_number,
+     "end in a blank and a number, which counts as part of the word", ""},
+    {source::Oddity::quoted, "stand in double quotes, which are kept", ""},
+    {source::Oddity::base64, "begin with B64:, as DL4J writes words in base64, and are kept so",
+     ""},
+};
+
+/// Says what looked implausible in the words that were taken.
+void tell_oddities(const std::string& input, const source::SourceSummary& source) {
+    const bool text = source.format != source::SourceFormat::word2vec_bin;
+    for (const OddityText& told : kOddityTexts) {
+        const source::OddWord& word = source.odd_words.of(told.oddity);
+        if (word.count == 0) continue;
+        const bool left_out = text && told.oddity == source::Oddity::outer_blanks;
+        kProgram.say(fmt::format("note: {}: {} word(s) {}{}; the first: {} {}, {}{}", input,
+                                 word.count, told.what, left_out ? ", which are left out" : "",
+                                 source::unit_of(source.format), word.line + 1, printable(word.key),
+                                 told.remedy));
+    }
+    if (text && source.dim == 1)
+        kProgram.say(fmt::format(
+            "note: {}: one number a word; a file of words and counts (vocab.txt) holds no vectors",
+            input));
+}
+
 void summarize(const convert::ConvertOptions& options, const source::Report& report) {
     const auto& source = report.source;
     const std::string_view unit = source::unit_of(source.format);
@@ -186,6 +226,7 @@ void summarize(const convert::ConvertOptions& options, const source::Report& rep
     }
     if (report.duplicates > shown)
         kProgram.say(fmt::format("{}: … {} duplicates in all", options.input, report.duplicates));
+    tell_oddities(options.input, source);
     double seconds = 0;
     for (const auto& [stage, value] : report.seconds) seconds += value;
     kProgram.say(

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tools/source/line.hpp"
+#include "tools/source/oddity.hpp"
 
 namespace gloved::source {
 
@@ -26,6 +27,13 @@ struct Batch {
     bool final_newline = true;      ///< the bytes end with LF
     bool too_long = false;  ///< no text: stands for one line at text_offset that is longer than
                             ///< kMaxLineBytes
+    /// Where a binary record's word is in the bytes. A blank and the numbers follow it.
+    struct Place {
+        std::uint32_t begin = 0;
+        std::uint32_t word_bytes = 0;
+    };
+    std::vector<Place> places;  ///< of the whole records, if the source is binary
+    std::size_t cut_bytes = 0;  ///< size of a last record that the source ends within
 
     /// A line that is skipped.
     struct Skipped {
@@ -42,6 +50,7 @@ struct Batch {
     std::array<std::uint64_t, kLineFaults> faults{};  ///< numbers of skipped lines, by LineFault
     std::vector<Skipped> skipped;                     ///< the first kShownProblems of them
     bool last_line_taken = true;                      ///< the last line became a row
+    OddWords odd_words;                               ///< by line in this batch, from 0
     std::uint64_t first_line = 0;        ///< number of lines before this batch; set before
                                          ///< SourceSink::commit
     std::vector<std::uint64_t> scratch;  ///< for SourceSink::inspect, which passes it to `commit`

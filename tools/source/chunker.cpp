@@ -118,7 +118,10 @@ class LineChunker : public Chunker {
 class RecordChunker : public Chunker {
   public:
     RecordChunker(Input& input, ChunkerOptions options)
-        : Chunker(input, std::move(options)), records_left_(*options_.detected.header_rows) {
+        : Chunker(input, std::move(options)),
+          layout_{options_.detected.dim, std::nullopt},
+          records_left_(*options_.detected.header_rows),
+          header_left_(records_left_) {
         if (options_.limit != 0 && options_.limit < records_left_) {
             records_left_ = options_.limit;
             limited_ = true;
@@ -129,21 +132,22 @@ class RecordChunker : public Chunker {
         if (!start(batch)) return false;
         auto filled = fill_buffer(batch);
         if (!filled) return filled.error();
-        std::string_view bytes(batch.buffer.data(), *filled);
-        std::size_t at = 0;
+        // Some programs write an LF before each word.
+        const std::size_t begin =
+            std::exchange(at_first_, false) && batch.buffer[0] == '\n' ? 1 : 0;
+        std::size_t at = begin;
         Record record;
-        while (records_left_ > 0) {
-            record = find_record(bytes.substr(at), options_.detected.dim);
+        while (records_left_ > 0 && at < *filled) {
+            const std::string_view bytes(batch.buffer.data() + at, *filled - at);
+            record = find_record(bytes, input_ended_, layout_, header_left_);
             if (record.state == Record::State::whole) {
+                add_record(batch, record, at);
                 at += record.bytes;
-                ++records_;
-                --records_left_;
-            } else if (record.state == Record::State::incomplete && at == 0 && !input_ended_) {
-                // The record is longer than a chunk.
+            } else if (record.state == Record::State::incomplete && at == begin) {
+                // It and the next are longer than a chunk.
                 batch.buffer.resize(2 * batch.buffer.size());
                 filled = read_on(batch.buffer, *filled);
                 if (!filled) return filled.error();
-                bytes = std::string_view(batch.buffer.data(), *filled);
             } else {
                 break;
             }
@@ -156,32 +160,39 @@ class RecordChunker : public Chunker {
             if (!limited_) {
                 if (Status read = find_surplus(batch, at, *filled); !read) return read.error();
             }
-        } else if (record.state == Record::State::no_blank) {
+        } else if (at < *filled && record.state == Record::State::refused) {
             // Records before it are returned first, so that a fault in them is reported first.
-            if (at == 0) {
-                return error_with(
-                    ErrorCode::bad_source,
-                    "{}: word {} (byte {}): no blank ends the word within {} KiB; the file is "
-                    "damaged, or holds other than {} numbers a word; fetch it again",
-                    input_.name(), records_ + 1, offset_, kMaxWordBytes >> 10,
-                    options_.detected.dim);
+            if (at == begin) {
+                return error_with(ErrorCode::bad_source, "{}: word {} (byte {}): {}", input_.name(),
+                                  records_ + 1, offset_, record.problem);
             }
-            carry_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.end());
+            keep_rest(batch, at, *filled);
         } else if (input_ended_) {
             ended_ = true;
-            // An LF may follow the last record; anything else is a cut record.
-            const std::string_view rest = bytes.substr(at);
-            if (!rest.empty() && rest != "\n") {
-                batch.text_bytes = *filled;
-                offset_ += rest.size();
-            }
+            batch.cut_bytes = *filled - at;
+            batch.text_bytes = *filled;
+            offset_ += batch.cut_bytes;
         } else {
-            carry_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.end());
+            keep_rest(batch, at, *filled);
         }
         return batch.text_bytes != 0;
     }
 
   private:
+    void add_record(Batch& batch, const Record& record, std::size_t at) {
+        batch.places.push_back(
+            {static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(record.word_bytes)});
+        if (header_left_ > 1) layout_.newline = record.newline;
+        ++records_;
+        --records_left_;
+        --header_left_;
+    }
+
+    void keep_rest(const Batch& batch, std::size_t at, std::size_t filled) {
+        carry_.assign(batch.buffer.begin() + static_cast<std::ptrdiff_t>(at),
+                      batch.buffer.begin() + static_cast<std::ptrdiff_t>(filled));
+    }
+
     /// Reads to the input's end and looks for data other than an LF and zeros, the padding of tapes
     /// and block devices.
     Status find_surplus(Batch& batch, std::size_t at, std::size_t filled) {
@@ -207,8 +218,11 @@ class RecordChunker : public Chunker {
         }
     }
 
+    bool at_first_ = true;
+    RecordLayout layout_;
     std::uint64_t records_left_;
-    bool limited_ = false;  // records_left_ is the limit's, not the header's
+    std::uint64_t header_left_;  // without the limit
+    bool limited_ = false;       // records_left_ is the limit's, not the header's
     std::uint64_t records_ = 0;
 };
 
@@ -234,6 +248,8 @@ bool Chunker::start(Batch& batch) const {
     batch.text_bytes = 0;
     batch.final_newline = true;
     batch.too_long = false;
+    batch.places.clear();
+    batch.cut_bytes = 0;
     batch.text_offset = offset_;
     return !ended_;
 }

@@ -229,6 +229,14 @@ Error no_numbers(const std::vector<std::string_view>& lines, std::size_t offset)
              : "; this is not GloVe text, fetch the text file"));
 }
 
+/// Whether at least half of the lines have as many fields as a word without blanks and `dim`
+/// numbers.
+bool most_lines_have(const std::vector<std::string_view>& lines, std::size_t dim) {
+    const auto fit = std::ranges::count_if(
+        lines, [&](std::string_view line) { return count_fields(line) == dim + 1; });
+    return 2 * fit >= std::ssize(lines);
+}
+
 /// Detects format and dim of text without a header.
 Status detect_plain(const std::vector<std::string_view>& lines, SourceFormat format,
                     Detected& detected) {
@@ -321,8 +329,13 @@ Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, 
         }
         detected.format = format;
     }
-    if (detected.format != SourceFormat::word2vec_bin && has_nul_near_start(text))
-        return binary_data();
+    if (detected.format == SourceFormat::word2vec_bin) return detected;
+    if (has_nul_near_start(text)) return binary_data();
+    const auto body = plain ? lines : first_lines(head.substr(detected.body_offset), whole);
+    const std::size_t width = detected.dim + (detected.format == SourceFormat::norms ? 1 : 0);
+    const bool given = dim != 0 || detected.header_rows;
+    detected.dim_is_certain =
+        (dim != 0 && detected.header_rows) || (given && most_lines_have(body, width));
     return detected;
 }
 

@@ -30,6 +30,12 @@ bool parse_plain_line(std::string_view line, std::size_t dim, std::string_view& 
     return p == last;
 }
 
+std::string_view without_outer_blanks(std::string_view word) {
+    word.remove_prefix(std::min(word.find_first_not_of(' '), word.size()));
+    word.remove_suffix(word.size() - word.find_last_not_of(' ') - 1);
+    return word;
+}
+
 /// Whether the whole of `text` is a number.
 bool is_number(std::string_view text) {
     const auto number = parse_number<float>(text.data(), text.data() + text.size());
@@ -51,7 +57,9 @@ LineProblem bad_field(std::string_view token, std::size_t field, std::size_t fie
                                               fields, printable(token), what, printable(key))};
     };
     if (token.empty())
-        return problem(LineFault::bad_number, "where a number should be: two blanks in a row");
+        return problem(LineFault::padded,
+                       "where a number should be: two blanks in a row; if the columns are padded, "
+                       "replace each run of blanks by one first (tr -s ' ')");
     if (is_inf_or_nan(token)) return problem(LineFault::not_finite, "which is not finite");
     if (is_number(token)) return problem(LineFault::overflow, "which is too large for float32");
     return problem(LineFault::bad_number, "which is not a number");
@@ -102,6 +110,13 @@ std::optional<LineProblem> check_key(std::string_view key) {
                        fmt::format("the word {} holds {}, which no key may", printable(key), what)};
 }
 
+bool ends_in_number(std::string_view key) {
+    const std::size_t blank = key.rfind(' ');
+    if (blank == std::string_view::npos) return false;
+    const std::string_view tail = key.substr(blank + 1);
+    return tail.find_first_of(".eE") != std::string_view::npos && is_number(tail);
+}
+
 std::string_view trim_line_end(std::string_view line) {
     while (!line.empty() && (line.back() == ' ' || line.back() == '\r')) line.remove_suffix(1);
     return line;
@@ -112,7 +127,7 @@ std::size_t count_fields(std::string_view line) {
 }
 
 std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, std::string_view& key,
-                                      float* values) {
+                                      float* values, bool dim_is_certain) {
     if (parse_plain_line(line, dim, key, values)) return check_key(key);
 
     if (line.empty()) return LineProblem{LineFault::blank, "the line is blank"};
@@ -120,7 +135,7 @@ std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, st
     if (fields < dim + 1) return too_few_fields(line, dim, fields);
     std::size_t split = line.size();
     for (std::size_t i = 0; i < dim; ++i) split = line.rfind(' ', split - 1);
-    key = line.substr(0, split);
+    key = without_outer_blanks(line.substr(0, split));
 
     std::size_t at = split + 1;
     for (std::size_t i = 0; i < dim; ++i) {
@@ -132,30 +147,30 @@ std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, st
         values[i] = number.value;
         at += token.size() + 1;
     }
-    const std::size_t blank = key.rfind(' ');
-    const std::string_view tail =
-        blank == std::string_view::npos ? std::string_view() : key.substr(blank + 1);
-    if (tail.find_first_of(".eE") != std::string_view::npos && is_number(tail)) {
+    if (!dim_is_certain && ends_in_number(key)) {
         return LineProblem{
             LineFault::too_many_fields,
             fmt::format("{} fields found, a word and {} numbers expected: the number {} stands "
-                        "before the last {}; give --dim if the file has more numbers a line; if it "
-                        "is only this word that ends in a number, --on-error skip leaves it out",
-                        fields, dim, printable(tail, 40), dim)};
+                        "before the last {}; if the lines have more numbers, --dim says how many; "
+                        "if this word ends in a number, and most lines have {} numbers, --dim {} "
+                        "keeps it",
+                        fields, dim, printable(key.substr(key.rfind(' ') + 1), 40), dim, dim, dim)};
     }
     return check_key(key);
 }
 
 std::optional<LineProblem> parse_line_with_norm(std::string_view line, std::size_t dim,
-                                                std::string_view& key, float* values) {
-    if (auto problem = parse_line(line, dim + 1, key, values)) return problem;
+                                                std::string_view& key, float* values,
+                                                bool dim_is_certain) {
+    if (auto problem = parse_line(line, dim + 1, key, values, dim_is_certain)) return problem;
     const double printed = values[0];
     // Moved in place: the rows of a batch are stored back to back.
     std::copy(values + 1, values + 1 + dim, values);
     double sum = 0;
     for (std::size_t i = 0; i < dim; ++i) sum += static_cast<double>(values[i]) * values[i];
     const double norm = std::sqrt(sum);
-    const std::size_t first = key.size() + 1;
+    const auto key_end = static_cast<std::size_t>(key.data() - line.data()) + key.size();
+    const std::size_t first = line.find_first_not_of(' ', key_end);
     const std::string_view token = line.substr(first, line.find(' ', first) - first);
     const double tolerance =
         1e-4 * norm + std::min(last_decimal_unit(token), std::max(0.01 * norm, 1e-6));

@@ -1,35 +1,54 @@
-// Parses one record of word2vec's binary format: a word, the byte 0x20, and `dim` little-endian
-// float32.
+// Finds and parses a record of word2vec's binary format: a word, the byte 0x20, `dim` little-endian
+// float32, and an LF in the files of some programs.
+//
+// A word may hold blanks, though the format does not foresee it. Where a word ends is decided by
+// what stands around each blank; docs/downloads.md has the rule.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "tools/source/line.hpp"
 
 namespace gloved::source {
 
-/// A record, and where its parts are. Views into the bytes given to find_record.
-struct Record {
-    /// Whether the record is complete, or why not.
-    enum class State {
-        whole,
-        incomplete,  ///< the bytes end within the record
-        no_blank,    ///< there is no 0x20 within kMaxWordBytes
-    };
-    State state = State::incomplete;
-    std::string_view word;  ///< without the LF that some programs write before each but the first
-    std::size_t bytes = 0;  ///< size of the whole record, with that LF
-    const char* numbers = "";  ///< dim floats, not aligned
+/// What is known of all records of a source.
+struct RecordLayout {
+    std::size_t dim = 0;
+    std::optional<bool> newline;  ///< an LF follows each vector; unknown before the first record
 };
 
-/// Finds the parts of the record at the beginning of `bytes`; does not check its numbers. Safe for
-/// concurrent use.
-Record find_record(std::string_view bytes, std::size_t dim);
+/// A record at the front of some bytes.
+struct Record {
+    enum class State {
+        whole,
+        incomplete,  ///< more bytes are needed to find its end
+        cut,         ///< the source ends within it
+        refused,     ///< where it ends cannot be known; `problem` says why
+    };
+    State state = State::incomplete;
+    std::size_t word_bytes = 0;  ///< the word is at the front; a blank and the numbers follow
+    std::size_t bytes = 0;       ///< with the LF, but for the last record's
+    bool newline = false;        ///< an LF follows
+    std::string problem;
+};
 
-/// Copies the numbers of a whole record to `values`, shape (dim), bit for bit. Returns the problem,
-/// not_finite or bad_key, if there is one. Safe for concurrent use.
-std::optional<LineProblem> parse_record(const Record& record, std::size_t dim, float* values);
+/// Maximum number of blanks in a word of a binary source.
+inline constexpr std::size_t kMaxBlanksInWord = 64;
+
+/// Finds the end of the record at the front of `bytes`, which must not be empty. `ended`: the
+/// source ends with `bytes`. `left`: number of records that the header promises from this one on.
+/// Looks at most at this record and the next. The result does not depend on how many bytes follow,
+/// unless it is `incomplete`. Safe for concurrent use.
+Record find_record(std::string_view bytes, bool ended, const RecordLayout& layout,
+                   std::uint64_t left);
+
+/// Copies `dim` numbers, not aligned, to `values`, bit for bit. Returns the problem, not_finite or
+/// bad_key, if there is one. Safe for concurrent use.
+std::optional<LineProblem> parse_record(std::string_view word, const char* numbers, std::size_t dim,
+                                        float* values);
 
 }  // namespace gloved::source

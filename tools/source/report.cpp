@@ -12,6 +12,7 @@
 #include "common/wire/json_string.hpp"
 #include "tools/source/detect.hpp"
 #include "tools/source/line.hpp"
+#include "tools/source/oddity.hpp"
 
 namespace gloved::source {
 namespace {
@@ -31,6 +32,18 @@ nlohmann::ordered_json exact_string(std::string_view bytes) {
     std::string text;
     wire::append_json_string(text, bytes);
     return nlohmann::ordered_json::parse(text);
+}
+
+/// Each oddity that occurred: how many rows have it, and the first.
+nlohmann::ordered_json odd_words(const SourceSummary& source) {
+    auto odd = nlohmann::ordered_json::object();
+    for (std::size_t i = 0; i < kOddities; ++i) {
+        const OddWord& word = source.odd_words.of(static_cast<Oddity>(i));
+        if (word.count == 0) continue;
+        odd[std::string(kOddityNames[i])] = {
+            {"count", word.count}, {"line", word.line + 1}, {"key", exact_string(word.key)}};
+    }
+    return odd;
 }
 
 }  // namespace
@@ -93,6 +106,7 @@ std::string to_json(const Report& report) {
           {"count", report.source.skipped_lines()},
           {"reasons", reasons},
           {"first", report.source.skipped_examples}}},
+        {"implausible", odd_words(report.source)},
         {"generation", format::hex(report.generation)},
         {"planes", report.planes},
         {"seconds", seconds},
@@ -118,6 +132,7 @@ Result<ReadingRules> read_rules(std::string_view text) {
         rules.duplicates = *duplicates;
         rules.on_error = *on_error;
         rules.format = *format;
+        rules.dim_found = json.value("dim_found", false);
         const auto source = json.find("source");
         if (source != json.end() && source->contains("member") && !source->at("member").is_null())
             rules.member = wire::bytes_of_json_string(source->at("member").get<std::string>());

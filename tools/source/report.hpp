@@ -69,6 +69,7 @@ struct ReadingRules {
     bool generated = false;  ///< gloved-bench made the model, without a source; the other fields
                              ///< are unset
     SourceFormat format = SourceFormat::glove;
+    bool dim_found = false;  ///< SourceSummary::dim_found
     std::string member;
     Duplicates duplicates = Duplicates::first;
     OnError on_error = OnError::stop;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "common/error_with.hpp"
@@ -19,6 +20,7 @@ namespace {
 struct Reading {
     SourceFormat format;
     std::size_t dim;
+    bool dim_is_certain;
     OnError on_error;
 };
 
@@ -30,6 +32,11 @@ void clear_rows(Batch& batch) {
     batch.faults.fill(0);
     batch.skipped.clear();
     batch.last_line_taken = true;
+    batch.odd_words.clear();
+}
+
+bool has_outer_blanks(std::string_view word) {
+    return word.starts_with(' ') || word.ends_with(' ');
 }
 
 /// Makes room for one more row, and for the norm that parse_line_with_norm reads before it.
@@ -42,7 +49,9 @@ float* room_for_row(Batch& batch, std::size_t dim) {
     return batch.values.data() + used;
 }
 
-void add_row(Batch& batch, std::string_view key) {
+void add_row(Batch& batch, std::string_view key, std::span<const float> values) {
+    batch.odd_words.note_word(batch.lines, key);
+    if (has_large_number(values)) batch.odd_words.note(Oddity::large_number, batch.lines, key);
     batch.keys += key;
     batch.key_ends.push_back(batch.keys.size());
     batch.line_numbers.push_back(batch.lines);
@@ -66,9 +75,10 @@ void parse_lines(Batch& batch, const Reading& reading) {
             static_cast<const char*>(std::memchr(text.data() + at, '\n', text.size() - at));
         const std::size_t end =
             newline == nullptr ? text.size() : static_cast<std::size_t>(newline - text.data());
+        const std::string_view line = trim_line_end(text.substr(at, end - at));
         float* const values = room_for_row(batch, reading.dim);
         std::string_view key;
-        auto problem = parse(trim_line_end(text.substr(at, end - at)), reading.dim, key, values);
+        auto problem = parse(line, reading.dim, key, values, reading.dim_is_certain);
         if (problem) {
             if (newline == nullptr && problem->fault == LineFault::too_few_fields) {
                 problem = LineProblem{LineFault::cut,
@@ -78,7 +88,11 @@ void parse_lines(Batch& batch, const Reading& reading) {
             add_fault(batch, *std::move(problem), batch.text_offset + at);
             if (reading.on_error == OnError::stop) return;
         } else {
-            add_row(batch, key);
+            // No number begins with a blank: one that stands there belongs to the word.
+            if (key.data() != line.data() || line[key.size() + 1] == ' ')
+                batch.odd_words.note(Oddity::outer_blanks, batch.lines, key);
+            if (ends_in_number(key)) batch.odd_words.note(Oddity::ends_in_number, batch.lines, key);
+            add_row(batch, key, {values, reading.dim});
         }
         at = end + 1;
     }
@@ -87,27 +101,30 @@ void parse_lines(Batch& batch, const Reading& reading) {
 /// Parses the binary records of a batch, as parse_lines does lines.
 void parse_records(Batch& batch, const Reading& reading) {
     const std::string_view bytes(batch.buffer.data(), batch.text_bytes);
-    for (std::size_t at = 0; at < bytes.size(); ++batch.lines) {
-        const Record record = find_record(bytes.substr(at), reading.dim);
-        std::optional<LineProblem> problem;
-        const bool cut = record.state != Record::State::whole;
-        if (cut) {
-            problem =
-                LineProblem{LineFault::cut,
-                            fmt::format("the file ends within this word or its numbers ({} bytes "
-                                        "are there); the download is not complete, fetch it again",
-                                        bytes.size() - at)};
-        } else {
-            problem = parse_record(record, reading.dim, room_for_row(batch, reading.dim));
-        }
+    for (const Batch::Place& place : batch.places) {
+        const std::string_view word = bytes.substr(place.begin, place.word_bytes);
+        float* const values = room_for_row(batch, reading.dim);
+        auto problem = parse_record(word, word.data() + word.size() + 1, reading.dim, values);
         if (problem) {
-            add_fault(batch, *std::move(problem), batch.text_offset + at);
+            add_fault(batch, *std::move(problem), batch.text_offset + place.begin);
             if (reading.on_error == OnError::stop) return;
         } else {
-            add_row(batch, record.word);
+            if (has_outer_blanks(word))
+                batch.odd_words.note(Oddity::outer_blanks, batch.lines, word);
+            if (word.find(' ') != std::string_view::npos)
+                batch.odd_words.note(Oddity::blanks, batch.lines, word);
+            add_row(batch, word, {values, reading.dim});
         }
-        at = cut ? bytes.size() : at + record.bytes;
+        ++batch.lines;
     }
+    if (batch.cut_bytes == 0) return;
+    add_fault(batch,
+              {LineFault::cut,
+               fmt::format("the file ends within this word or its numbers ({} bytes are there); "
+                           "the download is not complete, fetch it again",
+                           batch.cut_bytes)},
+              batch.text_offset + batch.text_bytes - batch.cut_bytes);
+    ++batch.lines;
 }
 
 void parse_batch(Batch& batch, const Reading& reading) {
@@ -150,7 +167,8 @@ std::string found_text(const SourceSummary& summary) {
 /// Whether to recommend --on-error skip: not for a cut download, nor where the message does so
 /// itself.
 bool skipping_helps(LineFault fault) {
-    return fault != LineFault::cut && fault != LineFault::too_many_fields;
+    return fault != LineFault::cut && fault != LineFault::too_many_fields &&
+           fault != LineFault::padded;
 }
 
 /// One run of read_source.
@@ -218,6 +236,7 @@ class SourceReader {
         summary_.format = detected->format;
         summary_.dim = detected->dim;
         summary_.dim_found = options_.dim == 0;
+        dim_is_certain_ = detected->dim_is_certain;
         summary_.bom = detected->bom;
         summary_.header_rows = detected->header_rows;
         header_lines_ =
@@ -230,7 +249,7 @@ class SourceReader {
     }
 
     Status parse_batches(Chunker& chunker) {
-        const Reading reading{summary_.format, summary_.dim, options_.on_error};
+        const Reading reading{summary_.format, summary_.dim, dim_is_certain_, options_.on_error};
         std::uint64_t batches = 0;
         const auto produce = [&](Batch& batch) -> Result<bool> {
             batch.sequence = batches++;
@@ -243,6 +262,7 @@ class SourceReader {
         const auto consume = [&](Batch& batch) -> Status {
             batch.first_line = summary_.lines;
             if (Status noted = note_skipped(batch); !noted) return noted;
+            summary_.odd_words.add(batch.odd_words, summary_.lines);
             summary_.lines += batch.lines;
             summary_.rows += batch.rows();
             summary_.final_newline = batch.final_newline;
@@ -329,6 +349,7 @@ class SourceReader {
     const SourceSink& sink_;
     SourceSummary summary_;
     std::uint64_t header_lines_ = 0;
+    bool dim_is_certain_ = false;
     bool last_line_taken_ = true;
 };
 

@@ -17,6 +17,7 @@
 #include "tools/source/detect.hpp"
 #include "tools/source/input.hpp"
 #include "tools/source/line.hpp"
+#include "tools/source/oddity.hpp"
 
 namespace gloved::source {
 
@@ -49,6 +50,7 @@ struct SourceSummary {
     std::array<std::uint64_t, kLineFaults> skipped{};  ///< numbers of skipped lines, by LineFault
     std::vector<std::string> skipped_examples;  ///< the first kShownProblems, with line and byte
     bool final_newline = true;                  ///< the source ends with LF
+    OddWords odd_words;  ///< of the rows, by line from 0; a text's header is line 0
 
     /// Number of skipped lines.
     std::uint64_t skipped_lines() const;

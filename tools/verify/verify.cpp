@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "common/files.hpp"
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
@@ -131,7 +132,7 @@ Result<Comparison> compare_source(const Model& model, const VerifyOptions& optio
 
     source::SourceOptions source_options;
     source_options.format = rules.format;
-    source_options.dim = model.dim();
+    source_options.dim = rules.dim_found ? 0 : model.dim();
     source_options.limit = rules.limit;
     source_options.on_error = rules.on_error;
     source_options.threads = options.threads;
@@ -141,6 +142,11 @@ Result<Comparison> compare_source(const Model& model, const VerifyOptions& optio
     found.equal.resize(model.rows());
     constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
     source::SourceSink sink;
+    sink.begin = [&](const source::SourceSummary& summary) -> Status {
+        if (summary.dim == model.dim()) return {};
+        return error_with(ErrorCode::bad_source, "{}: {} numbers a word, but the model has {}",
+                          options.source, summary.dim, model.dim());
+    };
     sink.inspect = [&](source::Batch& batch) {
         batch.scratch.clear();
         for (std::size_t i = 0; i < batch.rows(); ++i) {
