@@ -80,6 +80,9 @@ Result<std::vector<kernels::WeightedRow>> find_terms(const wire::Argument& argum
     return std::vector{kernels::WeightedRow{1.0, *row}};
 }
 
+/// No cosine reaches it.
+constexpr double kAboveAllScores = 2;
+
 /// The row that an argument stands for; nullopt if that is a combination of rows.
 std::optional<kernels::Row> only_row(const std::vector<kernels::WeightedRow>& terms) {
     if (terms.size() != 1 || terms[0].coefficient != 1.0) return std::nullopt;
@@ -320,7 +323,11 @@ Status resolve_rank(const wire::Request& request, const format::Model& model, Wo
         return zero_word(request.arguments[0].text);
     if (!vector) return vector.error();
     kernels::CountBefore count{*std::move(vector)};
-    if (const auto row = only_row(*counted)) {
+    const auto row = only_row(*counted);
+    if (row && row == only_row(*asked)) {
+        // Other words may have the same direction, and so come before it in an answer.
+        count.score = kAboveAllScores;
+    } else if (row) {
         count.row = *row;
     } else {
         const auto b = argument_vector(*counted, request.options.norm, model);

@@ -157,6 +157,10 @@ TEST_F(Verbs, RankIsThePlaceAmongTheNeighbours) {
     }
     EXPECT_EQ(connection_.ask("RANK w1 twin").lines, (std::vector<std::string>{"1"}));
     EXPECT_EQ(connection_.ask("RANK w1 w1").status.rfind("OK 1", 0), 0U);
+    for (const std::string parallel : {"w1", "twin", "( twin )"})
+        EXPECT_EQ(connection_.ask("RANK " + parallel + " " + parallel).lines,
+                  (std::vector<std::string>{"1"}))
+            << parallel;
 }
 
 TEST_F(Verbs, AVectorComesBackAsItsWord) {
