@@ -10,6 +10,7 @@
 
 #include "common/byte_count.hpp"
 #include "common/expr/expression.hpp"
+#include "common/nearest_name.hpp"
 #include "common/program_main.hpp"
 #include "common/quoting.hpp"
 #include "common/version.hpp"
@@ -18,6 +19,15 @@ namespace gloved::cli {
 namespace {
 
 namespace po = boost::program_options;
+
+/// «; did you mean --NAME?», or nothing.
+std::string near_option(std::string_view typed, const po::options_description& all) {
+    typed.remove_prefix(std::min(typed.find_first_not_of('-'), typed.size()));
+    std::vector<std::string> names;
+    for (const auto& option : all.options()) names.push_back(option->long_name());
+    const std::string name = nearest_name(typed, names);
+    return name.empty() ? "" : fmt::format("; did you mean --{}?", name);
+}
 
 }  // namespace
 
@@ -71,6 +81,9 @@ CommandLine::CommandLine(const Options& options, const std::vector<std::string>&
                   values_);
     } catch (const po::too_many_positional_options_error&) {
         throw WrongUsage("too many arguments");
+    } catch (const po::unknown_option& error) {
+        throw WrongUsage(error.what() + near_option(error.get_option_name(), all) +
+                         options.unknown_hint);
     } catch (const po::error& error) {
         throw WrongUsage(error.what());
     }

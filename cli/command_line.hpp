@@ -45,6 +45,7 @@ struct Options {
     boost::program_options::options_description shown{"Options"};
     boost::program_options::options_description hidden{};  ///< options for tests
     std::vector<const char*> operands{};  ///< names of the arguments without `--`, by position
+    std::string unknown_hint{};           ///< what else an unknown option may be, for its message
 };
 
 /// An option that takes a value, without and with a default. `placeholder` stands for the value in

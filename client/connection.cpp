@@ -1,8 +1,11 @@
 #include "client/connection.hpp"
 
 #include <fmt/format.h>
+#include <grp.h>
 #include <poll.h>
+#include <pwd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <algorithm>
@@ -42,6 +45,21 @@ std::pair<UniqueFd, int> connect_once(const std::string& path) {
     return {std::move(socket), 0};
 }
 
+/// Whom the mode of a socket lets connect, which needs permission to write.
+std::string who_may_connect(const std::string& path) {
+    struct stat socket {};
+    if (::stat(path.c_str(), &socket) != 0)
+        return "you may not enter its directory; ask the administrator";
+    if ((socket.st_mode & S_IWGRP) != 0) {
+        const group* const found = ::getgrgid(socket.st_gid);
+        return fmt::format("it is for the group {}; have yourself added, and log in again",
+                           found != nullptr ? found->gr_name : fmt::to_string(socket.st_gid));
+    }
+    const passwd* const found = ::getpwuid(socket.st_uid);
+    return fmt::format("it is for the user {} alone",
+                       found != nullptr ? found->pw_name : fmt::to_string(socket.st_uid));
+}
+
 std::string seconds(std::chrono::milliseconds time) {
     return fmt::format("{:g} s", static_cast<double>(time.count()) / 1e3);
 }
@@ -73,7 +91,7 @@ Result<Connection> Connection::open(const std::vector<std::string>& paths,
                                     std::chrono::milliseconds timeout) {
     const auto deadline = Clock::now() + timeout;
     std::string tried;
-    bool denied = false;
+    std::string denied;
     for (const std::string& path : paths) {
         auto [socket, fault] = connect_once(path);
         while (fault == EAGAIN) {
@@ -86,13 +104,17 @@ Result<Connection> Connection::open(const std::vector<std::string>& paths,
         }
         if (fault == 0) return Connection(std::move(socket), path, timeout);
         tried += fmt::format("{}{} ({})", tried.empty() ? "" : ", ", path, reason(fault));
-        denied = denied || fault == EACCES;
+        if (fault == EACCES && denied.empty()) denied = path;
     }
-    return error_with(
-        ErrorCode::unavailable,
-        "no daemon to talk to at {}; start one (gloved --model DIR) or name its socket with "
-        "--socket or $GLOVED_SOCKET{}",
-        tried, denied ? "; where permission is denied, join the group that owns the socket" : "");
+    if (!denied.empty()) {
+        return error_with(ErrorCode::forbidden,
+                          "no permission to talk to a daemon at {}: {}; tried: {}", denied,
+                          who_may_connect(denied), tried);
+    }
+    return error_with(ErrorCode::unavailable,
+                      "no daemon to talk to at {}; start one (gloved --model DIR) or name its "
+                      "socket with --socket or $GLOVED_SOCKET",
+                      tried);
 }
 
 int poll_timeout_ms(std::chrono::steady_clock::time_point deadline) {
@@ -113,9 +135,13 @@ Result<Reply> Connection::ask(std::string_view line) {
         if (Status ready = wait_for(POLLOUT, deadline); !ready) return ready.error();
     }
     while (true) {
-        const auto piece = next_piece();
+        const auto piece = next_piece(kMaxWholeReplyBytes);
         if (!piece) return piece.error();
-        if (*piece) return whole_reply(**piece);
+        if (*piece) {
+            if ((*piece)->last) return whole_reply(**piece);
+            return error_with(ErrorCode::bad_request, "{}: a reply to {} of more than {} bytes",
+                              path_, line.substr(0, line.find(' ')), kMaxWholeReplyBytes);
+        }
         if (Status ready = wait_for(POLLIN, deadline); !ready) return ready.error();
         if (Status received = receive_some(); !received) return received.error();
     }
@@ -171,7 +197,7 @@ Status Connection::wait_for(short events, Clock::time_point deadline) {
     while (true) {
         const int wait_ms = poll_timeout_ms(deadline);
         const int ready = ::poll(&waiting, 1, wait_ms);
-        if (ready > 0) return {};
+        if (ready > 0 && wait_ms > 0) return {};
         if (ready < 0 && errno != EINTR) return lost(reason(errno));
         if (wait_ms == 0) return timed_out();
     }

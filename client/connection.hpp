@@ -35,20 +35,25 @@ Reply whole_reply(const ReplyPiece& piece);
 /// The timeout for poll to wait until `deadline`: milliseconds, rounded up, 0 if it has passed.
 int poll_timeout_ms(std::chrono::steady_clock::time_point deadline);
 
+/// Limit on a reply that is read into memory. Pipelines pass on longer ones in pieces.
+inline constexpr std::size_t kMaxWholeReplyBytes = std::size_t{64} << 20;
+
 /// A connected socket and what was received on it. Movable; not safe for concurrent use.
 class Connection {
   public:
     /// Connects to the first of `paths` where a daemon listens. Waits while the backlog is full
     /// (EAGAIN): a daemon is there. After any other error tries the next path. `timeout` applies to
-    /// connecting and to each `ask`. Errors: timeout; unavailable, whose message has each path, the
-    /// system's reason and the remedy.
+    /// connecting and to each `ask`. Errors: timeout; unavailable, or forbidden if the system does
+    /// not let this user connect. Their messages have each path, the system's reason and the
+    /// remedy.
     static Result<Connection> open(const std::vector<std::string>& paths,
                                    std::chrono::milliseconds timeout);
 
-    /// Sends `line`, which has no LF, and reads the complete reply. An ERR line is a reply, not an
-    /// error. Errors: timeout; unavailable (connection lost); bad_request (the peer does not speak
-    /// the protocol); idle (the daemon closed the connection without reading `line`). After an
-    /// error the connection cannot be used again, since the start of the next reply is unknown.
+    /// Sends `line`, which has no LF, and reads the complete reply, of up to kMaxWholeReplyBytes.
+    /// An ERR line is a reply, not an error. Errors: timeout; unavailable (connection lost);
+    /// bad_request (the peer does not speak the protocol, or says too much); idle (the daemon
+    /// closed the connection without reading `line`). After an error the connection cannot be used
+    /// again, since the start of the next reply is unknown.
     Result<Reply> ask(std::string_view line);
 
     // The following functions do not wait, for callers that poll several descriptors.
@@ -83,6 +88,7 @@ class Connection {
 
     Connection(UniqueFd socket, std::string path, std::chrono::milliseconds timeout)
         : socket_(std::move(socket)), path_(std::move(path)), timeout_(timeout) {}
+    /// Error: timeout, also if what is awaited never stops coming.
     Status wait_for(short events, Clock::time_point deadline);
     Error lost(std::string_view how) const;
 

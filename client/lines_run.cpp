@@ -33,7 +33,12 @@ class LinesRun {
           output_fd_(output_fd),
           to_terminal_(::isatty(output_fd) == 1) {}
 
+    /// Only for text replies: writes them without their status lines, and nothing of an ERR.
+    void omit_status() { omits_status_ = true; }
+
     void ask(std::string line) { pipeline_.push(std::move(line)); }
+    /// The status that was not written.
+    const wire::StatusLine& status() const { return status_; }
 
     /// Runs until the requests of `ask` and of `input_fd` have their replies.
     Result<bool> answer(int input_fd) {
@@ -76,7 +81,9 @@ class LinesRun {
 
     Status take(const ReplyPiece& piece) {
         all_ok_ = all_ok_ && piece.status->ok;
-        output_ += piece.bytes;
+        const bool begins = omits_status_ && piece.first;
+        if (begins) status_ = *piece.status;
+        output_ += piece.bytes.substr(begins ? piece.bytes.find('\n') + 1 : 0);
         if (piece.last) ++answered_;
         return output_.size() < kMaxBufferedBytes ? Status() : flush();
     }
@@ -114,6 +121,8 @@ class LinesRun {
     TerminalText terminal_text_;
     std::uint64_t answered_ = 0;
     bool all_ok_ = true;
+    bool omits_status_ = false;
+    wire::StatusLine status_;
 };
 
 }  // namespace
@@ -128,6 +137,14 @@ Result<bool> run_line(RetryingConnection& peer, std::string line, int output_fd)
     LinesRun run(peer, output_fd);
     run.ask(std::move(line));
     return run.answer(kNoInput);
+}
+
+Result<wire::StatusLine> print_answer(RetryingConnection& peer, std::string line, int output_fd) {
+    LinesRun run(peer, output_fd);
+    run.omit_status();
+    run.ask(std::move(line));
+    if (const auto answered = run.answer(kNoInput); !answered) return answered.error();
+    return run.status();
 }
 
 }  // namespace gloved::client

@@ -6,6 +6,7 @@
 
 #include "client/retrying_connection.hpp"
 #include "common/result.hpp"
+#include "common/wire/reply.hpp"
 
 namespace gloved::client {
 
@@ -19,5 +20,9 @@ Result<bool> run_lines(RetryingConnection& peer, int input_fd, int output_fd);
 /// Sends one request `line`, which has no LF, and writes its reply as run_lines does. Returns
 /// whether the reply was OK. Errors as run_lines.
 Result<bool> run_line(RetryingConnection& peer, std::string line, int output_fd);
+
+/// Sends one request `line`, which has no LF, and writes the lines of its text reply after the
+/// status line, which it returns; nothing of an ERR. Errors as run_lines.
+Result<wire::StatusLine> print_answer(RetryingConnection& peer, std::string line, int output_fd);
 
 }  // namespace gloved::client

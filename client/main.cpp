@@ -114,14 +114,13 @@ int ask_once(const std::vector<std::string>& query, std::optional<std::size_t> c
              const client::PeerSettings& settings) {
     auto request = client::query_line(query, count);
     if (!request) throw WrongUsage(request.error().message);
+    if (const std::string note = client::note_on_verb(query); !note.empty()) kProgram.say(note);
     client::RetryingConnection peer(settings);
     if (settings.json) return status_of(client::run_line(peer, *std::move(request), STDOUT_FILENO));
-    const auto reply = peer.ask(*request);
-    if (!reply) return fail(reply.error().message);
-    if (!reply->status.ok)
-        return fail(fmt::format("{}: {}", reply->status.code, reply->status.message));
-    for (const std::string& line : reply->lines) std::cout << line << '\n';
-    for (const std::string& note : client::look_up_notes(reply->status)) kProgram.say(note);
+    const auto status = client::print_answer(peer, *std::move(request), STDOUT_FILENO);
+    if (!status) return fail(status.error().message);
+    if (!status->ok) return fail(fmt::format("{}: {}", status->code, status->message));
+    for (const std::string& note : client::look_up_notes(*status)) kProgram.say(note);
     return kDone;
 }
 
@@ -149,6 +148,7 @@ int print_health(client::PeerSettings settings, bool timeout_given) {
 
 cli::Options describe_options() {
     cli::Options options;
+    options.unknown_hint = "; a query that begins with '-' needs -- before it";
     client::add_peer_options(options);
     cli::OptionAdder{options.shown}                                                            //
     ("count", cli::value("K", "10"), "number of words to print for EXPRESSION")                //
@@ -185,10 +185,13 @@ int run_program(int argc, char** argv) {
     const auto begin_of_query =
         arguments.begin() + static_cast<std::ptrdiff_t>(option_arguments(arguments, options.shown));
     std::vector<std::string> query(begin_of_query, arguments.end());
-    if (!query.empty() && query.front() == "--") query.erase(query.begin());
+    const bool has_dashes = !query.empty() && query.front() == "--";
+    if (has_dashes) query.erase(query.begin());
     arguments.erase(begin_of_query, arguments.end());
 
     return cli::run(kProgram, options, arguments, [&](const cli::CommandLine& line) {
+        if (has_dashes && query.empty())
+            throw WrongUsage("no query behind --; to ask for the word --: gloved-client -- --");
         check(line, !query.empty());
         const client::PeerSettings settings = client::peer_settings(line, line.given("json"));
         if (line.given("health")) return print_health(settings, line.given("timeout"));

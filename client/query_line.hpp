@@ -19,6 +19,10 @@ namespace gloved::client {
 Result<std::string> query_line(const std::vector<std::string>& words,
                                std::optional<std::size_t> count);
 
+/// A note for the user if an expression begins with a verb in small letters, which is a word: «near
+/// king» is the sum of two. Empty if not.
+std::string note_on_verb(const std::vector<std::string>& words);
+
 /// The verb that a request line begins with, if any.
 std::optional<wire::Verb> verb_of(std::string_view line);
 

@@ -19,6 +19,12 @@ Error foreign(std::string_view line) {
                       "{} is not a reply; is this the socket of a gloved daemon?", printable(line));
 }
 
+Error too_long() {
+    return error_with(ErrorCode::bad_request,
+                      "a line of more than {} bytes; is this the socket of a gloved daemon?",
+                      kMaxReplyLineBytes);
+}
+
 /// Parses ok, code and message of a JSON reply.
 Result<wire::StatusLine> parse_object(std::string_view line) {
     const auto object = nlohmann::json::parse(line, nullptr, false);
@@ -51,7 +57,7 @@ Result<std::optional<ReplyPiece>> ReplyReader::next(std::size_t max_bytes) {
         if (!begun) return begun.error();
         if (!*begun) return std::optional<ReplyPiece>();
     }
-    scan_lines();
+    if (Status scanned = scan_lines(); !scanned) return scanned.error();
     if (lines_left_ == 0) return std::optional(take(scanned_, true));
     // A piece of an unfinished reply may end anywhere.
     if (buffer_.size() - begin_ >= max_bytes) return std::optional(take(buffer_.size(), false));
@@ -78,11 +84,7 @@ Result<bool> ReplyReader::begin_reply() {
 Result<bool> ReplyReader::begin_text() {
     const std::size_t end = buffer_.find('\n', scanned_);
     const std::size_t length = std::min(end, buffer_.size()) - begin_;
-    if (length > kMaxStatusLineBytes) {
-        return error_with(ErrorCode::bad_request,
-                          "a line of more than {} bytes; is this the socket of a gloved daemon?",
-                          kMaxStatusLineBytes);
-    }
+    if (length > kMaxReplyLineBytes) return too_long();
     if (end == std::string::npos) {
         scanned_ = buffer_.size();
         return false;
@@ -91,6 +93,7 @@ Result<bool> ReplyReader::begin_text() {
     if (!status) return status.error();
     status_ = *std::move(status);
     lines_left_ = status_.lines;
+    is_json_ = false;
     scanned_ = end + 1;
     return true;
 }
@@ -105,27 +108,32 @@ Result<bool> ReplyReader::begin_json() {
         auto status = parse_object(there.substr(0, end - begin_));
         if (!status) return status.error();
         status_ = *std::move(status);
-    } else if (there.size() >= kMaxStatusLineBytes) {
+    } else if (there.size() >= kMaxReplyLineBytes) {
         return foreign(there);
     } else {
         return false;
     }
     lines_left_ = 1;
+    is_json_ = true;
     scanned_ = begin_;
     return true;
 }
 
 /// Counts line ends up to the end of the current reply.
-void ReplyReader::scan_lines() {
+Status ReplyReader::scan_lines() {
     while (lines_left_ > 0) {
-        const std::size_t end = buffer_.find('\n', scanned_);
-        if (end == std::string::npos) {
-            scanned_ = buffer_.size();
-            return;
-        }
-        scanned_ = end + 1;
+        const std::size_t found = buffer_.find('\n', scanned_);
+        const std::size_t end = std::min(found, buffer_.size());
+        line_bytes_ += end - scanned_;
+        // An object is a line of any length.
+        if (!is_json_ && line_bytes_ > kMaxReplyLineBytes) return too_long();
+        scanned_ = end;
+        if (found == std::string::npos) return {};
+        ++scanned_;
+        line_bytes_ = 0;
         --lines_left_;
     }
+    return {};
 }
 
 ReplyPiece ReplyReader::take(std::size_t end, bool last) {

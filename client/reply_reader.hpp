@@ -12,8 +12,8 @@
 
 namespace gloved::client {
 
-/// Limit on the first line of a text reply; status lines have a few hundred bytes.
-inline constexpr std::size_t kMaxStatusLineBytes = std::size_t{4} << 20;
+/// Limit on each line of a text reply. The longest, a row of a large MATRIX, has some 300 kB.
+inline constexpr std::size_t kMaxReplyLineBytes = std::size_t{4} << 20;
 
 /// A complete reply, or a piece of a large one. Views the reader's memory: valid until the next
 /// call of the reader.
@@ -37,7 +37,8 @@ class ReplyReader {
     bool empty() const { return begin_ == buffer_.size(); }
     /// Takes the next complete reply. If `max_bytes` of an incomplete reply have arrived, takes
     /// these as a piece. nullopt if more bytes must arrive first. Error: bad_request if the peer
-    /// does not speak the protocol; the reader cannot be used afterwards.
+    /// does not speak the protocol, or a line of text is too long; the reader cannot be used
+    /// afterwards.
     Result<std::optional<ReplyPiece>> next(
         std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
 
@@ -46,15 +47,17 @@ class ReplyReader {
     Result<bool> begin_reply();
     Result<bool> begin_text();
     Result<bool> begin_json();
-    void scan_lines();
+    Status scan_lines();
     ReplyPiece take(std::size_t end, bool last);
 
     std::string buffer_;
-    std::size_t begin_ = 0;    ///< of the bytes that are not taken yet
-    std::size_t scanned_ = 0;  ///< line ends before it are counted
-    bool in_reply_ = false;    ///< `status_` is the status of the current reply
+    std::size_t begin_ = 0;       ///< of the bytes that are not taken yet
+    std::size_t scanned_ = 0;     ///< line ends before it are counted
+    std::size_t line_bytes_ = 0;  ///< scanned of a line that has not ended
+    bool in_reply_ = false;       ///< `status_` is the status of the current reply
     bool partly_taken_ = false;
     std::size_t lines_left_ = 0;
+    bool is_json_ = false;
     wire::StatusLine status_;
 };
 

@@ -111,6 +111,37 @@ TEST_F(ClientProgram, ADoubleDashEndsTheOptions) {
     EXPECT_EQ(asked_, (Lines{"NEAR k=3 --help --"}));
 }
 
+TEST_F(ClientProgram, ToldHowAWordThatLooksLikeAnOptionIsAsked) {
+    for (const std::string word : {"-lrb-", "-x", "--nix"}) {
+        const Finished f = client({"--socket", socket_, word});
+        EXPECT_EQ(f.exit_code, 2);
+        EXPECT_NE(
+            f.err.find("'" + word + "'; a query that begins with '-' needs -- before it; see"),
+            std::string::npos)
+            << f.err;
+    }
+    EXPECT_NE(client({"--cuont", "3", "king"}).err.find("did you mean --count?"),
+              std::string::npos);
+    ask(two_hits, {"--", "-lrb-"});
+    EXPECT_EQ(asked_, (Lines{"NEAR -lrb-"}));
+    ask(two_hits, {"--", "--"});
+    EXPECT_EQ(asked_, (Lines{"NEAR --"}));
+    // Not the original protocol's dialogue.
+    const Finished nothing = ask(two_hits, {"--"});
+    EXPECT_EQ(nothing.exit_code, 2);
+    EXPECT_NE(nothing.err.find("no query behind --"), std::string::npos) << nothing.err;
+    EXPECT_EQ(asked_, Lines());
+}
+
+TEST_F(ClientProgram, TellsThatAVerbInSmallLettersIsAWord) {
+    const Finished f = ask(two_hits, {"near", "king"});
+    EXPECT_EQ(f.exit_code, 0);
+    EXPECT_EQ(asked_, (Lines{"NEAR near king"}));
+    EXPECT_EQ(f.err,
+              "gloved-client: \"near\" was taken as a word; the request NEAR is written in "
+              "capitals\n");
+}
+
 TEST_F(ClientProgram, SendsAVerbAsItIs) {
     ask(two_hits, {"NEAR", "k=1", "norm=unit", "\"a  b\""});
     EXPECT_EQ(asked_, (Lines{"NEAR k=1 norm=unit \"a  b\""}));
@@ -150,6 +181,40 @@ TEST_F(ClientProgram, ALineWithoutEndIsGivenUp) {
         ask([](const std::string&) { return Action{std::string(5 << 20, 'a')}; }, {"king"});
     EXPECT_EQ(f.exit_code, 1);
     EXPECT_NE(f.err.find("is this the socket of a gloved daemon?"), std::string::npos) << f.err;
+}
+
+TEST_F(ClientProgram, ALineWithoutEndBehindAStatusIsGivenUp) {
+    const std::string flood(6 << 20, 'a');
+    const auto send = [&](const std::string&) { return Action{"OK 1 us=5\n" + flood}; };
+    const std::vector<std::vector<std::string>> all = {
+        {"king"}, {"--retry", "1", "king"}, {"--health"}};
+    for (std::vector<std::string> arguments : all) {
+        arguments.insert(arguments.begin(), {"--timeout", "5"});
+        const Finished f = ask(send, arguments);
+        EXPECT_EQ(f.exit_code, 1);
+        EXPECT_NE((f.out.substr(0, 200) + f.err).find("a line of more than 4194304 bytes"),
+                  std::string::npos)
+            << f.err;
+    }
+}
+
+TEST_F(ClientProgram, AReplyNeedsLittleMemoryHoweverLongItIs) {
+    constexpr int kLines = 6'000'000;
+    std::string lines;
+    for (int i = 0; i < kLines; ++i) lines += "word\t0.500000\n";
+    FakeDaemon daemon(socket_, [&](const std::string&) {
+        return Action{"OK " + std::to_string(kLines) + " us=1\n" + lines};
+    });
+    const Finished f = run({"bash", "-c",
+                            "set -o pipefail; ulimit -v 100000; \"$0\" --socket \"$1\" king | "
+                            "wc -c",
+                            program("gloved-client"), socket_});
+    EXPECT_EQ(f.exit_code, 0) << f.err;
+    EXPECT_EQ(f.out, std::to_string(lines.size()) + "\n");
+    const Finished health = client({"--socket", socket_, "--health"});
+    EXPECT_EQ(health.exit_code, 1);
+    EXPECT_NE(health.out.find("a reply to STATS of more than 67108864 bytes"), std::string::npos)
+        << health.out.substr(0, 1000);
 }
 
 TEST_F(ClientProgram, HalfAReplyIsNoReply) {
@@ -258,6 +323,34 @@ TEST_F(ClientProgram, NamesEveryPlaceItLookedAndTheRemedy) {
               std::string::npos);
 }
 
+TEST_F(ClientProgram, SaysWhoMayConnectWhereItMayNot) {
+    FakeDaemon daemon(socket_, two_hits);
+    std::vector<std::string> command = {program("gloved-client"), "--socket", socket_};
+    std::string who;
+    if (::geteuid() == 0) {
+        std::filesystem::permissions(dir_.path(), std::filesystem::perms(0755));
+        std::filesystem::permissions(socket_, std::filesystem::perms(0660));
+        command.insert(command.begin(),
+                       {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"});
+        who = "it is for the group root; have yourself added, and log in again";
+    } else {
+        std::filesystem::permissions(socket_, std::filesystem::perms(0600 & ~0200));
+        who = "it is for the user ";
+    }
+    command.push_back("PING");
+    const Finished ping = run(command);
+    EXPECT_EQ(ping.exit_code, 1);
+    EXPECT_EQ(ping.err.rfind(
+                  "gloved-client: no permission to talk to a daemon at " + socket_ + ": " + who, 0),
+              0U)
+        << ping.err;
+    command.back() = "--health";
+    const Finished health = run(command);
+    EXPECT_EQ(health.exit_code, 2);
+    EXPECT_EQ(health.out.rfind("unreachable: no permission to talk to a daemon at ", 0), 0U)
+        << health.out;
+}
+
 TEST_F(ClientProgram, FindsTheDaemonByEnvironment) {
     FakeDaemon daemon(dir_ / "gloved.sock", two_hits);
     EXPECT_EQ(client({"king"}, {"GLOVED_SOCKET=" + (dir_ / "gloved.sock")}).exit_code, 0);
@@ -326,7 +419,7 @@ TEST_F(ClientProgram, ReportsOutputThatCannotBeWritten) {
     const Finished f = run({"sh", "-c", "exec \"$0\" --socket \"$1\" king > /dev/full",
                             program("gloved-client"), socket_});
     EXPECT_EQ(f.exit_code, 1);
-    EXPECT_NE(f.err.find("cannot write"), std::string::npos) << f.err;
+    EXPECT_NE(f.err.find("cannot be written"), std::string::npos) << f.err;
 }
 
 }  // namespace

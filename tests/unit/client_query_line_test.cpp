@@ -35,6 +35,16 @@ TEST(QueryLine, AVerbIsSentAsItIs) {
     EXPECT_FALSE(query_line({"NEAR", "king"}, 3));
 }
 
+TEST(QueryLine, AVerbInSmallLettersIsToldToBeAWord) {
+    EXPECT_EQ(note_on_verb({"near", "king"}),
+              "\"near\" was taken as a word; the request NEAR is written in capitals");
+    for (const std::string line : {"Sim king queen", "help", "stats", "near king - man"})
+        EXPECT_NE(note_on_verb({line}), "") << line;
+    for (const std::string line :
+         {"king", "NEAR king", "near + king", "near - king", "\"near\" king", "king near", "", " "})
+        EXPECT_EQ(note_on_verb({line}), "") << line;
+}
+
 TEST(QueryLine, IsOneLine) {
     EXPECT_FALSE(query_line({"a\nQUIT"}, std::nullopt));
     EXPECT_FALSE(query_line({"PING\r"}, std::nullopt));

@@ -100,10 +100,24 @@ TEST(ReplyReader, KnowsAForeignPeer) {
             << bytes << seen;
     }
     ReplyReader reader;
-    reader.append(std::string(kMaxStatusLineBytes + 1, 'a'));
+    reader.append(std::string(kMaxReplyLineBytes + 1, 'a'));
     EXPECT_NE(drain(reader).find("a line of more than"), std::string::npos);
+    for (const std::size_t max_bytes : {std::size_t{1} << 20, std::string::npos}) {
+        ReplyReader endless;
+        std::string seen;
+        for (int i = 0; i < 5 && seen.find("fault") == std::string::npos; ++i) {
+            endless.append((i == 0 ? "OK 1\n" : "") + std::string(1 << 20, 'a'));
+            seen = drain(endless, max_bytes);
+        }
+        EXPECT_NE(seen.find("fault: a line of more than"), std::string::npos) << max_bytes;
+    }
+    ReplyReader lines;
+    std::string whole = "OK 2\n";
+    for (int i = 0; i < 2; ++i) whole += std::string(kMaxReplyLineBytes, 'a') + '\n';
+    lines.append(whole);
+    EXPECT_EQ(drain(lines), "[" + whole + "]");
     ReplyReader object;
-    object.append("{" + std::string(kMaxStatusLineBytes, ' '));
+    object.append("{" + std::string(kMaxReplyLineBytes, ' '));
     EXPECT_NE(drain(object).find("is this the socket of a gloved daemon?"), std::string::npos);
 }
 
