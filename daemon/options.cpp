@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <sstream>
 #include <string>
 #include <system_error>
@@ -20,6 +21,7 @@
 
 #include "common/byte_count.hpp"
 #include "common/files.hpp"
+#include "common/nearest_name.hpp"
 #include "common/quoting.hpp"
 #include "common/version.hpp"
 #include "common/wire/request.hpp"
@@ -339,8 +341,9 @@ po::options_description engine_options(Settings& settings) {
         "if there are any; off asks the engine");
     add(options, "gpu-memory",
         text("BYTES", [&](const std::string& bytes) { set_gpu_memory(bytes, settings); }),
-        "cuda: limit on the memory of each GPU, e.g. 512M or 6G, where 1G is 1024M; vectors that "
-        "do not fit stay in main memory (default: all that is free)");
+        "cuda: limit on the memory that each model takes on each GPU, e.g. 512M or 6G, where 1G "
+        "is 1024M; vectors that do not fit stay in main memory. While a model is reloaded, the "
+        "new one takes as much beside the old (default: all that is free)");
     add(options, "batch-ms", number("batch-ms", "MS", settings.batch_ms, 0, kMaxBatchMs),
         "answer waiting requests in batches that take about this many milliseconds, but never wait "
         "for more; 0 is twice the time of one request, at least 1 ms");
@@ -349,7 +352,8 @@ po::options_description engine_options(Settings& settings) {
 
 po::options_description limit_options(Limits& limits) {
     po::options_description options("Limits");
-    add(options, "max-k", count("max-k", limits.max_k), "most words that a request may ask for");
+    add(options, "max-k", number("max-k", "N", limits.max_k, wire::kDefaultK, kMaxCount),
+        "most words that a request may ask for");
     add(options, "max-connections", count("max-connections", limits.max_connections),
         "most open connections; further ones are refused");
     add(options, "uid-share", number("uid-share", "N", limits.uid_share, 1, 100),
@@ -398,20 +402,95 @@ po::options_description other_options() {
     return options;
 }
 
-void read_config_file(const std::string& path, const po::options_description& configurable,
-                      po::variables_map& given) {
-    const auto text = read_whole_file(path, kMaxConfigBytes);
-    if (!text) throw po::error("--config: " + text.error().message);
-    if (text->find('\0') != std::string::npos)
-        throw po::error("--config: " + path + " contains a NUL byte");
-    std::istringstream file(*text);
-    const auto parsed = po::parse_config_file(file, configurable);
-    for (const auto& option : parsed.options) {
-        if (option.string_key == "config")
-            throw po::error(path + ": 'config' is allowed on the command line only");
-    }
-    po::store(parsed, given);
+/// All options but those of the command line alone, which write to `given`.
+std::vector<po::options_description> option_groups(Options& given) {
+    Settings& settings = given.settings;
+    return {serving_options(settings), request_options(settings.look_up), engine_options(settings),
+            limit_options(settings.limits), log_options(given)};
 }
+
+/// «; did you mean NAME?», or nothing.
+std::string near_option(std::string_view typed, const po::options_description& options) {
+    typed.remove_prefix(std::min(typed.find_first_not_of('-'), typed.size()));
+    std::vector<std::string> names;
+    for (const auto& option : options.options()) names.push_back(option->long_name());
+    const std::string name = nearest_name(typed, names);
+    return name.empty() ? "" : fmt::format("; did you mean {}?", name);
+}
+
+/// Reads a configuration file line by line, so that an error tells the line.
+class ConfigFile {
+  public:
+    explicit ConfigFile(const std::string& path) : path_(path) {
+        for (const auto& group : option_groups(scratch_)) options_.add(group);
+    }
+
+    /// Adds those of the options `configurable` that the file gives to `given`, and checks the
+    /// value of each.
+    void read(const po::options_description& configurable, po::variables_map& given) {
+        auto text = read_whole_file(path_, kMaxConfigBytes);
+        if (!text) throw po::error("--config: " + text.error().message);
+        if (text->find('\0') != std::string::npos)
+            throw po::error("--config: " + path_ + " contains a NUL byte");
+        if (text->starts_with("\xEF\xBB\xBF")) text->erase(0, 3);  // a byte order mark
+        std::istringstream lines(*text);
+        po::parsed_options all(&configurable);
+        for (std::string line; std::getline(lines, line);) {
+            ++line_;
+            try {
+                for (auto& option : read_line(line).options) all.options.push_back(option);
+            } catch (const po::unknown_option& error) {
+                throw po::error(place(line_) + error.what() +
+                                near_option(error.get_option_name(), options_));
+            } catch (const po::invalid_config_file_syntax&) {
+                throw po::error(
+                    fmt::format("{}{} is not 'name = value'", place(line_), printable(line)));
+            } catch (const po::error& error) {
+                throw po::error(place(line_) + error.what());
+            }
+        }
+        po::store(all, given);
+    }
+
+    /// «PATH:LINE: » of the option `list` with this value; empty if it is not in the file.
+    std::string place_of_list(const std::string& value) const {
+        const auto found = lines_of_lists_.find(value);
+        return found == lines_of_lists_.end() ? "" : place(found->second);
+    }
+
+  private:
+    std::string place(std::size_t line) const { return fmt::format("{}:{}: ", path_, line); }
+
+    po::parsed_options read_line(const std::string& line) {
+        std::istringstream one(line);
+        auto parsed = po::parse_config_file(one, options_);
+        const std::size_t begin = line.find_first_not_of(" \t");
+        if (begin != std::string::npos && line[begin] == '[')
+            throw po::error("there are no sections here");
+        for (const auto& option : parsed.options) {
+            const std::string& name = option.string_key;
+            if (name == "config") throw po::error("'config' is allowed on the command line only");
+            if (name == "list") lines_of_lists_.try_emplace(option.value.front(), line_);
+            const bool repeats = name == "model" || name == "list";
+            const auto [first, is_new] = lines_of_.try_emplace(name, line_);
+            if (!is_new && !repeats) {
+                throw po::error(fmt::format("'{}' stands in line {} already", name, first->second));
+            }
+        }
+        // Its value, which is read again with the whole command line.
+        po::variables_map values;
+        po::store(parsed, values);
+        po::notify(values);
+        return parsed;
+    }
+
+    const std::string path_;
+    std::size_t line_ = 0;
+    Options scratch_;  // what the options below write to
+    po::options_description options_;
+    std::map<std::string, std::size_t> lines_of_;
+    std::map<std::string, std::size_t> lines_of_lists_;
+};
 
 }  // namespace
 
@@ -420,9 +499,7 @@ Result<std::optional<Options>> read_options(int argc, char** argv, std::ostream&
     Settings& settings = options.settings;
     po::options_description all(kHelpColumns, kMinDescriptionColumns);
     po::options_description configurable;
-    for (const auto& group :
-         {serving_options(settings), request_options(settings.look_up), engine_options(settings),
-          limit_options(settings.limits), log_options(options)}) {
+    for (const auto& group : option_groups(options)) {
         all.add(group);
         configurable.add(group);
     }
@@ -432,8 +509,13 @@ Result<std::optional<Options>> read_options(int argc, char** argv, std::ostream&
     // No abbreviations: an option added later could make one ambiguous.
     const int style =
         po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(argc, argv).options(all).positional({}).style(style).run(),
-              given);
+    try {
+        po::store(
+            po::command_line_parser(argc, argv).options(all).positional({}).style(style).run(),
+            given);
+    } catch (const po::unknown_option& error) {
+        throw po::error(error.what() + near_option(error.get_option_name(), all));
+    }
     if (given.count("help") != 0) {
         out << kIntroduction << all << kClosing;
         return std::optional<Options>();
@@ -442,22 +524,24 @@ Result<std::optional<Options>> read_options(int argc, char** argv, std::ostream&
         out << "gloved " << kProgramVersion << "\n";
         return std::optional<Options>();
     }
+    std::optional<ConfigFile> config;
     if (given.count("config") != 0)
-        read_config_file(given["config"].as<std::string>(), configurable, given);
+        config.emplace(given["config"].as<std::string>()).read(configurable, given);
     po::notify(given);
     options.check = given.count("check") != 0;
     if (settings.models.empty()) throw po::error("--model is required");
     if (given.count("list") != 0) {
-        for (const std::string& list : given["list"].as<std::vector<std::string>>())
-            add_list(list, settings.models);
+        for (const std::string& list : given["list"].as<std::vector<std::string>>()) {
+            try {
+                add_list(list, settings.models);
+            } catch (const po::error& error) {
+                throw po::error((config ? config->place_of_list(list) : "") + error.what());
+            }
+        }
     }
     if (settings.io_threads == 0) {
         settings.io_threads = std::clamp(
             kernels::usable_processors() * kLoops / kProcessorsForLoops, 1U, kMaxDefaultIoThreads);
-    }
-    if (settings.limits.max_k < wire::kDefaultK) {
-        throw po::error(fmt::format("--max-k must be at least {}, the k of requests without k=",
-                                    wire::kDefaultK));
     }
     return std::optional(std::move(options));
 } catch (const po::error& error) {

@@ -731,6 +731,39 @@ TEST(CommandLine, ConfigurationFileIsReadAndTheCommandLineGoesFirst) {
     }
 }
 
+TEST(CommandLine, AFaultOfTheConfigurationFileIsToldWithItsLine) {
+    const TempDir dir;
+    const std::string path = dir / "gloved.conf";
+    const auto fault_of = [&](const std::string& lines) {
+        write_file(path, "# a comment\n\nmodel = words=/nowhere\n" + lines + "\n");
+        const Finished finished = run({program("gloved"), "--config", path, "--check"});
+        EXPECT_EQ(finished.exit_code, 2) << lines;
+        return finished.err.substr(0, finished.err.find('\n'));
+    };
+    const std::string at = "gloved: " + path + ":4: ";
+    EXPECT_EQ(fault_of("log-levl = info"),
+              at + "unrecognised option 'log-levl'; did you mean log-level?");
+    EXPECT_EQ(fault_of("xyzzy = 1"), at + "unrecognised option 'xyzzy'");
+    EXPECT_EQ(fault_of("threads"), at + "\"threads\" is not 'name = value'");
+    EXPECT_EQ(fault_of("[limits]"), at + "there are no sections here");
+    EXPECT_EQ(fault_of("config = a"), at + "'config' is allowed on the command line only");
+    EXPECT_EQ(fault_of("model = words=/elsewhere"),
+              at + "--model: two models are called words; rename one with --model NAME=DIR");
+    EXPECT_EQ(fault_of("list = a=b\nlist = nix/a=c"),
+              "gloved: " + path + ":5: --list: there is no model \"nix\"; see --model");
+    EXPECT_EQ(fault_of("pin = on\npin = off"),
+              "gloved: " + path + ":5: 'pin' stands in line 4 already");
+    for (const std::string wrong :
+         {"threads = many", "threads = -1", "max-k = 9", "log-level = loud", "batch-ms = nan",
+          "gpu-memory = 6 apples", "device = x", "idle-timeout = 0.0005", "socket =", "list = x",
+          "uid-share = 101", "threads = ", "check = 1", "help = 1"}) {
+        EXPECT_EQ(fault_of(wrong).rfind(at, 0), 0U) << wrong << ": " << fault_of(wrong);
+    }
+    write_file(path, "\xEF\xBB\xBFmodel = words=/nowhere\r\nthreads = 1\r\n");
+    EXPECT_EQ(run({program("gloved"), "--config", path, "--check"}).exit_code, 1)
+        << "with a byte order mark and CR LF";
+}
+
 TEST(CommandLine, MoreThreadsThanTheSystemGivesIsAFaultNotAnAbort) {
     if (kSanitized) GTEST_SKIP() << "skipped: sanitizers need more address space than is left here";
     const TempDir dir;
