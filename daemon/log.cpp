@@ -115,7 +115,7 @@ void start_log(spdlog::level::level_enum level) {
         formatter->add_flag<PriorityFlag>('*').set_pattern("%*%v");
         spdlog::set_formatter(std::move(formatter));
     } else {
-        spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l: %v");
+        spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l: %v");
     }
     spdlog::set_level(level);
 }

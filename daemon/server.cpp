@@ -157,7 +157,7 @@ void Server::reload(SessionLoop& loop, std::vector<std::size_t> places,
 void Server::report(SessionLoop& loop, wire::Form form, std::optional<std::size_t> place,
                     std::function<void(Reply)> done) {
     asio::post(main_loop_, [this, &loop, form, place, done = std::move(done)]() mutable {
-        Statistics all;
+        Statistics all(settings_.models.size());
         for (const auto& each : loops_) all.add(each->statistics());
         Reply reply = place ? stats_reply(form, state(all), *models_.all()[*place])
                             : metrics_reply(form, state(all));
@@ -344,7 +344,7 @@ void Server::refuse(Socket socket, std::size_t place, const Peer& peer, const Er
     SessionLoop& loop = *loops_[place];
     if (refused_sessions_ >= room_.refused) {
         // Too many peers are reading their reason: this one may lose its line.
-        loops_.front()->statistics().count(std::nullopt, reason.code);
+        loops_.front()->statistics().count({}, reason.code);
         error_code error;
         socket.non_blocking(true, error);
         socket.write_some(asio::buffer(wire::error_reply(wire::Form::text, reason)), error);
@@ -365,7 +365,7 @@ bool Server::refuse_without_descriptor() {
                                     wire::error_reply(wire::Form::text, reason)))
         return false;
     ++loops_.front()->statistics().connections().refused;
-    loops_.front()->statistics().count(std::nullopt, reason.code);
+    loops_.front()->statistics().count({}, reason.code);
     return true;
 }
 

@@ -284,6 +284,7 @@ void Session::submit(wire::Request request, std::string_view line) {
         return answer_error(request.verb, accepted.error());
     auto slot = make_slot(request.verb);
     slot->model = loaded;
+    slot->place = *place;
     slot->worker = loaded->find_worker(request.options.engine);
     // The slot first: a submitted request always has its place.
     slots_.push_back(slot);
@@ -503,7 +504,8 @@ error_code Session::release_slots(Chunk& chunk) {
     const SlotPointer last = chunk.slots.back();
     for (const SlotPointer& slot : chunk.slots) {
         if (slot->reply.finished() && !slot->reply.is_broken())
-            chunk.ended.push_back({slot->verb, slot->reply.error_code(), slot->times});
+            chunk.ended.push_back(
+                {{slot->verb, slot->place}, slot->reply.error_code(), slot->times});
     }
     // A peer may take long to read the text. Answers in it must not keep a replaced model.
     chunk.slots.clear();
@@ -515,7 +517,7 @@ error_code Session::release_slots(Chunk& chunk) {
 void Session::count_written(const std::vector<Ended>& ended) {
     const auto now = Clock::now();
     for (const Ended& answer : ended) {
-        loop_.count_answer(peer_, answer.verb, answer.code, now - answer.times.arrived);
+        loop_.count_answer(peer_, answer.asked, answer.code, now - answer.times.arrived);
         if (answer.times.computed != Clock::time_point())
             loop_.statistics().record(answer.times, now);
     }

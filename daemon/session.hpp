@@ -21,6 +21,7 @@
 #include "daemon/loaded_model.hpp"
 #include "daemon/reply.hpp"
 #include "daemon/settings.hpp"
+#include "daemon/statistics.hpp"
 
 namespace gloved::daemon {
 
@@ -70,6 +71,7 @@ class Session : public std::enable_shared_from_this<Session> {
     struct Slot : Job {
         std::weak_ptr<Session> session;
         std::optional<wire::Verb> verb;      // none if the line could not be parsed
+        std::optional<std::size_t> place;    // of `model` in the ModelSet
         std::vector<wire::Field> fields;     // that the request asks for
         bool certify = false;                // the same
         std::shared_ptr<LoadedModel> model;  // the model that it asks; kept until it is answered
@@ -83,7 +85,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
     /// An answer whose end is written: what is counted of it.
     struct Ended {
-        std::optional<wire::Verb> verb;
+        Asked asked;
         std::optional<ErrorCode> code;
         Times times;
     };

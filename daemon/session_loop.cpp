@@ -22,7 +22,12 @@ constexpr std::chrono::milliseconds kSpin{2};
 
 SessionLoop::SessionLoop(std::size_t number, const Settings& settings, Owner& owner,
                          Suggester& suggester)
-    : number_(number), settings_(settings), owner_(owner), suggester_(suggester), tick_(io_) {}
+    : number_(number),
+      settings_(settings),
+      owner_(owner),
+      suggester_(suggester),
+      statistics_(settings.models.size()),
+      tick_(io_) {}
 
 SessionLoop::~SessionLoop() { stop_thread(); }
 
@@ -162,16 +167,18 @@ void SessionLoop::receive(std::vector<std::shared_ptr<Job>> jobs) {
     });
 }
 
-void SessionLoop::count_answer(const Peer& peer, std::optional<wire::Verb> verb,
-                               std::optional<ErrorCode> error, Clock::duration took) {
-    statistics_.count(verb, error);
+void SessionLoop::count_answer(const Peer& peer, const Asked& asked, std::optional<ErrorCode> error,
+                               Clock::duration took) {
+    statistics_.count(asked, error);
     if (!settings_.access_log) return;
     // Never the request itself: it is private.
     const auto us = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
-    write_log_always(spdlog::level::info, fmt::format("uid={} pid={} verb={} outcome={} us={}",
-                                                      static_cast<std::int64_t>(peer.uid), peer.pid,
-                                                      verb ? wire::verb_name(*verb) : "none",
-                                                      error ? wire::code_name(*error) : "OK", us));
+    std::string line =
+        fmt::format("uid={} pid={} verb={} outcome={} us={}", static_cast<std::int64_t>(peer.uid),
+                    peer.pid, asked.verb ? wire::verb_name(*asked.verb) : "none",
+                    error ? wire::code_name(*error) : "OK", us);
+    if (asked.model) line += " model=" + settings_.models[*asked.model].name;
+    write_log_always(spdlog::level::info, line);
 }
 
 void SessionLoop::remove_session(std::uint64_t id, const Peer& peer, Session::Kind kind) {

@@ -108,10 +108,10 @@ class SessionLoop final : public JobReceiver {
     bool submit(EngineWorker& worker, std::shared_ptr<Job> job, bool may_refuse);
     void receive(std::vector<std::shared_ptr<Job>> jobs) override;
     /// Counts an answer that was written, or whose connection was lost, and writes a line to the
-    /// access log if that is on. `verb`: nullopt if the request could not be parsed. `error`:
-    /// nullopt for an OK. `took`: from reading the request to here.
-    void count_answer(const Peer& peer, std::optional<wire::Verb> verb,
-                      std::optional<ErrorCode> error, Clock::duration took);
+    /// access log if that is on. `error`: nullopt for an OK. `took`: from reading the request to
+    /// here.
+    void count_answer(const Peer& peer, const Asked& asked, std::optional<ErrorCode> error,
+                      Clock::duration took);
     /// Called by a session's destructor.
     void remove_session(std::uint64_t id, const Peer& peer, Session::Kind kind);
 

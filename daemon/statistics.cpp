@@ -3,17 +3,19 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <numeric>
 
 #include "common/wire/reply.hpp"
 #include "daemon/settings.hpp"
 
 namespace gloved::daemon {
 
-void Statistics::count(std::optional<wire::Verb> verb, std::optional<ErrorCode> error) {
+void Statistics::count(const Asked& asked, std::optional<ErrorCode> error) {
     std::size_t outcome = 0;
     // The wire reports other codes as «internal».
     if (error) outcome = 1 + static_cast<std::size_t>(std::min(*error, ErrorCode::internal));
-    ++counts_[verb ? static_cast<std::size_t>(*verb) : kVerbs][outcome];
+    const std::size_t verb = asked.verb ? static_cast<std::size_t>(*asked.verb) : kVerbs;
+    ++counts_[asked.model.value_or(counts_.size() - 1)][verb][outcome];
 }
 
 void Statistics::record(const Times& times, Clock::time_point written) {
@@ -24,9 +26,11 @@ void Statistics::record(const Times& times, Clock::time_point written) {
 }
 
 void Statistics::add(const Statistics& other) {
-    for (std::size_t verb = 0; verb < counts_.size(); ++verb) {
-        for (std::size_t outcome = 0; outcome < kOutcomes; ++outcome)
-            counts_[verb][outcome] += other.counts_[verb][outcome];
+    for (std::size_t place = 0; place < counts_.size(); ++place) {
+        for (std::size_t verb = 0; verb <= kVerbs; ++verb) {
+            for (std::size_t outcome = 0; outcome < kOutcomes; ++outcome)
+                counts_[place][verb][outcome] += other.counts_[place][verb][outcome];
+        }
     }
     connections_.admitted += other.connections_.admitted;
     connections_.refused += other.connections_.refused;
@@ -38,14 +42,17 @@ void Statistics::add(const Statistics& other) {
 
 std::uint64_t Statistics::answered() const {
     std::uint64_t sum = 0;
-    for (const auto& outcomes : counts_) sum += outcomes[0];
+    for (const Counts& counts : counts_) {
+        for (const auto& outcomes : counts) sum += outcomes[0];
+    }
     return sum;
 }
 
 std::uint64_t Statistics::refused() const {
     std::uint64_t sum = 0;
-    for (const auto& outcomes : counts_) {
-        for (std::size_t outcome = 1; outcome < kOutcomes; ++outcome) sum += outcomes[outcome];
+    for (const Counts& counts : counts_) {
+        for (const auto& outcomes : counts)
+            sum = std::accumulate(outcomes.begin() + 1, outcomes.end(), sum);
     }
     return sum;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/result.hpp"
 #include "common/wire/request.hpp"
@@ -37,8 +38,18 @@ struct ConnectionCounts {
     }
 };
 
-/// Counts answers by verb and outcome, times by stage, and connections. One thread may count while
-/// others read.
+/// What a request asked for, and of which model: its place in Settings::models, nullopt if it asked
+/// none. `verb`: nullopt if the line could not be parsed.
+struct Asked {
+    std::optional<wire::Verb> verb;
+    std::optional<std::size_t> model = std::nullopt;
+};
+
+/// Whether requests with the verb are about a model's words.
+constexpr bool is_about_model(wire::Verb verb) { return verb <= wire::Verb::has; }
+
+/// Counts answers by model, verb and outcome, times by stage, and connections. One thread may count
+/// while others read.
 class Statistics {
   public:
     /// A stage of a request about a model, and how long it took each request.
@@ -47,9 +58,10 @@ class Statistics {
         Histogram times;
     };
 
-    /// Counts an answer. `verb`: nullopt if the line could not be parsed; `error`: nullopt for an
-    /// OK.
-    void count(std::optional<wire::Verb> verb, std::optional<ErrorCode> error);
+    explicit Statistics(std::size_t models) : counts_(models + 1) {}
+
+    /// Counts an answer. `error`: nullopt for an OK.
+    void count(const Asked& asked, std::optional<ErrorCode> error);
     /// Records the times of an answer about a model. `written`: when its last byte was.
     void record(const Times& times, Clock::time_point written);
 
@@ -71,8 +83,25 @@ class Statistics {
     void for_each_count(const Visit& visit) const {
         for (std::size_t verb = 0; verb <= kVerbs; ++verb) {
             for (std::size_t outcome = 0; outcome < kOutcomes; ++outcome) {
-                const std::uint64_t count = counts_[verb][outcome];
+                std::uint64_t count = 0;
+                for (const Counts& of_model : counts_) count += of_model[verb][outcome];
                 if (count != 0) visit(name_of_verb(verb), name_of_outcome(outcome), count);
+            }
+        }
+    }
+    /// Calls `visit(place, verb, outcome, count)` for every count that may become more than 0, with
+    /// the same names. `place`: the model's; the number of models for requests that ask none.
+    template <class Visit>
+    void for_each_series(const Visit& visit) const {
+        for (std::size_t place = 0; place < counts_.size(); ++place) {
+            const bool is_model = place + 1 < counts_.size();
+            for (std::size_t verb = 0; verb <= kVerbs; ++verb) {
+                const bool usual = is_about_model(static_cast<wire::Verb>(verb)) == is_model;
+                for (std::size_t outcome = 0; outcome < kOutcomes; ++outcome) {
+                    const std::uint64_t count = counts_[place][verb][outcome];
+                    if (usual || count != 0)
+                        visit(place, name_of_verb(verb), name_of_outcome(outcome), count);
+                }
             }
         }
     }
@@ -82,7 +111,9 @@ class Statistics {
     static std::string name_of_outcome(std::size_t outcome);
 
     // [verb][outcome]. The last verb stands for lines that could not be parsed, outcome 0 for OK.
-    std::array<std::array<Tally<std::uint64_t>, kOutcomes>, kVerbs + 1> counts_;
+    using Counts = std::array<std::array<Tally<std::uint64_t>, kOutcomes>, kVerbs + 1>;
+
+    std::vector<Counts> counts_;  // of each model, and of requests about none
     ConnectionCounts connections_;
     std::array<Stage, 4> stages_ = {
         {{"wait", {}}, {"compute", {}}, {"deliver", {}}, {"total", {}}}};

@@ -367,17 +367,22 @@ Reply metrics_reply(wire::Form form, const ServerState& state) {
                state.models.degraded_reason().empty() ? 0 : 1);
     expose_models(out, state.models.all());
     out.metric("requests_total", "counter",
-               "Requests by verb and outcome; verb none: an ERR line that answers no request.");
-    state.statistics.for_each_count(
-        [&](const std::string& verb, const std::string& outcome, std::uint64_t count) {
-            out.sample(fmt::format("verb=\"{}\",outcome=\"{}\"", verb, outcome), count);
-        });
+               "Requests by model, if they ask one, verb and outcome; verb none: an ERR line that "
+               "answers no request.");
+    const auto& models = state.settings.models;
+    state.statistics.for_each_series([&](std::size_t place, const std::string& verb,
+                                         const std::string& outcome, std::uint64_t count) {
+        const std::string model =
+            place < models.size() ? fmt::format("model=\"{}\",", models[place].name) : "";
+        out.sample(fmt::format("{}verb=\"{}\",outcome=\"{}\"", model, verb, outcome), count);
+    });
     expose_times(out, state.statistics);
     expose_workers(out, state.models.all());
     out.single("queue_length", "gauge", "How many may wait for an engine.",
                state.settings.limits.queue_length);
     out.single("connections", "gauge", "Open connections.", state.open_connections);
-    out.single("connections_total", "counter", "Connections since the start.",
+    // Not «connections_total»: OpenMetrics would take it for the same family.
+    out.single("accepted_connections_total", "counter", "Connections since the start.",
                std::uint64_t{connections.admitted});
     out.single("max_connections", "gauge", "How many may be open.", state.max_connections);
     out.metric("refused_connections_total", "counter",

@@ -331,8 +331,22 @@ TEST_F(Forms, PrometheusReadsTheStatistics) {
                 << line;
         }
     }
-    EXPECT_EQ(values["gloved_requests_total{verb=\"near\",outcome=\"answered\"}"], 7);
-    EXPECT_EQ(values["gloved_requests_total{verb=\"vec\",outcome=\"unknown_word\"}"], 1);
+    EXPECT_EQ(values["gloved_requests_total{model=\"m\",verb=\"near\",outcome=\"answered\"}"], 7);
+    EXPECT_EQ(values["gloved_requests_total{model=\"m\",verb=\"vec\",outcome=\"unknown_word\"}"],
+              1);
+    // From the start, so that the first event is seen as an increase.
+    for (const std::string series :
+         {R"(model="m",verb="near",outcome="busy")", R"(verb="help",outcome="answered")",
+          R"(verb="none",outcome="timeout")"}) {
+        const auto found = values.find("gloved_requests_total{" + series + "}");
+        ASSERT_NE(found, values.end()) << series;
+        EXPECT_EQ(found->second, 0) << series;
+    }
+    // OpenMetrics names a counter without its «_total».
+    for (const auto& [name, type] : types) {
+        if (type != "counter" || !name.ends_with("_total")) continue;
+        EXPECT_FALSE(types.contains(name.substr(0, name.size() - 6))) << name;
+    }
     EXPECT_EQ(values["gloved_request_seconds_count{stage=\"total\"}"], 8);
     EXPECT_EQ(values["gloved_request_seconds_bucket{stage=\"total\",le=\"+Inf\"}"], 8);
     EXPECT_GT(values["gloved_request_seconds_sum{stage=\"total\"}"], 0);

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <regex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -279,6 +280,11 @@ TEST(AccessLog, HasALineARequestAndNoWords) {
     EXPECT_NE(finished.err.find(who + " verb=NEAR outcome=unknown_word us="), std::string::npos)
         << finished.err;
     EXPECT_EQ(finished.err.find("secretword"), std::string::npos) << finished.err;
+    EXPECT_NE(finished.err.find(" model=model\n"), std::string::npos) << finished.err;
+    EXPECT_TRUE(std::regex_search(
+        finished.err,
+        std::regex(R"((^|\n)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d info: uid=)")))
+        << finished.err;
 }
 
 TEST(Pin, OnIsKeptOrTheStartRefused) {
