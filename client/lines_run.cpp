@@ -44,7 +44,7 @@ class LinesRun {
     Result<bool> answer(int input_fd) {
         bool open = input_fd != kNoInput;
         while (true) {
-            fill(open);
+            if (Status filled = fill(open); !filled) return filled.error();
             if (!open && !pipeline_.has_pending()) return all_ok_;
             const auto readable =
                 pipeline_.step(open && pipeline_.has_room() ? input_fd : kNoInput);
@@ -60,13 +60,15 @@ class LinesRun {
 
   private:
     /// Pushes the lines read so far, while there is room.
-    void fill(bool open) {
+    Status fill(bool open) {
         while (pipeline_.has_room()) {
             auto line = lines_.next();
-            if (!line && !open) line = lines_.finish();
-            if (!line) return;
-            pipeline_.push(*std::move(line));
+            if (line && !*line && !open) line = lines_.finish();
+            if (!line) return line.error();
+            if (!*line) return {};
+            pipeline_.push(**std::move(line));
         }
+        return {};
     }
 
     /// Reads a chunk. Returns false at the end of the input.

@@ -13,6 +13,7 @@
 #include "client/original_protocol.hpp"
 #include "common/expr/expression.hpp"
 #include "common/terminal.hpp"
+#include "common/text_lines.hpp"
 #include "common/wire/reply.hpp"
 #include "common/wire/request.hpp"
 
@@ -150,7 +151,14 @@ Result<bool> run_original_session(std::istream& in, std::ostream& out, std::ostr
     if (Status introduced = session.print_model(); !introduced) return introduced.error();
 
     OriginalReader reader;
+    bool is_first = true;
     for (std::string token; in >> token;) {
+        if (std::exchange(is_first, false)) {
+            const auto mark = begin_of_text(token, "stdin");
+            if (!mark) return mark.error();
+            token.erase(0, *mark);
+            if (token.empty()) continue;
+        }
         auto query = reader.feed(token);
         if (!query) {
             session.report_error(query.error().message);

@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <system_error>
@@ -82,30 +81,6 @@ Status read_all_at(int fd, std::span<std::byte> to, std::uint64_t offset, const 
         offset += static_cast<std::uint64_t>(got);
     }
     return {};
-}
-
-Result<std::string> read_whole(int fd, const std::string& name, std::size_t max_bytes) {
-    constexpr std::size_t kPieceBytes = 65536;
-    std::string text;
-    while (true) {
-        const std::size_t held = text.size();
-        text.resize(held + kPieceBytes);
-        const ssize_t got = ::read(fd, text.data() + held, kPieceBytes);
-        const int fault = errno;
-        text.resize(held + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-        if (got < 0 && fault == EINTR) continue;
-        if (got < 0) return system_error(name, "cannot read", fault);
-        if (got == 0) return text;
-        if (text.size() > max_bytes) {
-            return error_with(ErrorCode::io, "{}: more than {} bytes", name, max_bytes);
-        }
-    }
-}
-
-Result<std::string> read_whole_file(const std::string& path, std::size_t max_bytes) {
-    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-    if (!file) return system_error(path, "cannot open", errno);
-    return read_whole(file.get(), path, max_bytes);
 }
 
 Status sync_to_disk(int fd, const std::string& path) {

@@ -1,4 +1,4 @@
-// Files: owned descriptors, mappings, and whole reads and writes, with errors that name the path.
+// Files: owned descriptors, mappings, reads and writes at offsets, with errors that name the path.
 #pragma once
 
 #include <sys/stat.h>
@@ -65,13 +65,6 @@ Status write_all_at(int fd, std::span<const std::byte> bytes, std::uint64_t offs
 /// Fills `to` with the file's bytes from `offset` on; continues after short reads and EINTR. Error:
 /// io, also if the file ends early.
 Status read_all_at(int fd, std::span<std::byte> to, std::uint64_t offset, const std::string& path);
-
-/// Reads all of `fd`, called `name` in messages. Errors (io): a directory; more than `max_bytes`; a
-/// failed read.
-Result<std::string> read_whole(int fd, const std::string& name, std::size_t max_bytes);
-
-/// Opens and reads all of the file `path`, which may be a FIFO or device. Errors as read_whole.
-Result<std::string> read_whole_file(const std::string& path, std::size_t max_bytes);
 
 /// Calls fsync for a file or directory. Error: io, with `path` in its message.
 Status sync_to_disk(int fd, const std::string& path);

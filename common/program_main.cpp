@@ -19,6 +19,8 @@ namespace {
 
 constexpr int kFailed = 1;
 
+const char* name_of_program = "gloved";
+
 /// Whether all output has left the program. std::cout has no buffer of its own.
 bool stdout_is_written() {
     const bool flushed = std::fflush(stdout) == 0;
@@ -36,6 +38,8 @@ bool open_standard_descriptors() {
     return true;
 }
 
+const char* program_name() { return name_of_program; }
+
 void say_on_stderr(std::string_view name, std::string_view message) {
     try {
         std::fputs(message_line(name, message).c_str(), stderr);
@@ -50,6 +54,7 @@ void say_on_stderr(std::string_view name, std::string_view message) {
 }
 
 int program_main(const char* name, int (*run)(int, char**), int argc, char** argv) {
+    name_of_program = name;
     if (!open_standard_descriptors()) {
         say_on_stderr(name, "a standard descriptor is closed, and /dev/null cannot be opened");
         return kFailed;

@@ -15,6 +15,9 @@ bool open_standard_descriptors();
 /// not be written, or if a closed standard descriptor cannot be opened. Messages begin with `name`.
 int program_main(const char* name, int (*run)(int, char**), int argc, char** argv);
 
+/// The `name` that program_main was called with; before that «gloved».
+const char* program_name();
+
 /// Writes «NAME: message» to stderr, as one line of valid UTF-8. Works when memory is exhausted.
 /// Ignores write errors.
 void say_on_stderr(std::string_view name, std::string_view message);

@@ -20,9 +20,9 @@
 #include <boost/program_options.hpp>
 
 #include "common/byte_count.hpp"
-#include "common/files.hpp"
 #include "common/nearest_name.hpp"
 #include "common/quoting.hpp"
+#include "common/text_lines.hpp"
 #include "common/version.hpp"
 #include "common/wire/request.hpp"
 #include "daemon/log.hpp"
@@ -428,11 +428,10 @@ class ConfigFile {
     /// Adds those of the options `configurable` that the file gives to `given`, and checks the
     /// value of each.
     void read(const po::options_description& configurable, po::variables_map& given) {
-        auto text = read_whole_file(path_, kMaxConfigBytes);
+        const auto text = read_text(path_, kMaxConfigBytes);
         if (!text) throw po::error("--config: " + text.error().message);
         if (text->find('\0') != std::string::npos)
             throw po::error("--config: " + path_ + " contains a NUL byte");
-        if (text->starts_with("\xEF\xBB\xBF")) text->erase(0, 3);  // a byte order mark
         std::istringstream lines(*text);
         po::parsed_options all(&configurable);
         for (std::string line; std::getline(lines, line);) {

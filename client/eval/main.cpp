@@ -1,12 +1,12 @@
 // gloved-eval: asks a daemon questions with known answers and prints how many it gets right.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "cli/command_line.hpp"
@@ -18,20 +18,18 @@
 #include "client/eval/report.hpp"
 #include "client/peer_options.hpp"
 #include "client/retrying_connection.hpp"
-#include "common/files.hpp"
+#include "common/input_file.hpp"
 #include "common/program_main.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
 #include "common/result.hpp"
 #include "common/terminal.hpp"
+#include "common/text_lines.hpp"
 
 namespace {
 
 using namespace gloved;
 using cli::WrongUsage;
-
-/// Limit on a file of questions: word2vec's has 600 KB.
-constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
 
 constexpr cli::Program kProgram = {"gloved-eval",
                                    R"(Usage: gloved-eval [options] analogies FILE
@@ -137,17 +135,16 @@ Result<std::string> report(const Settings& settings, const Questions& questions,
 }
 
 Result<std::string> evaluate_file(const Settings& settings) {
-    const bool from_stdin = settings.file == "-";
-    const std::string name = from_stdin ? "stdin" : settings.file;
-    const auto text = from_stdin ? read_whole(STDIN_FILENO, name, kMaxFileBytes)
-                                 : read_whole_file(settings.file, kMaxFileBytes);
-    if (!text) return text.error();
+    auto file = InputFile::open(settings.file, NoWriter::wait);
+    if (!file) return file.error();
+    const std::string name = settings.file == "-" ? "stdin" : settings.file;
+    TextLines lines(name, [&](std::span<char> buffer) { return file->read(buffer); });
     if (settings.analogies) {
-        const auto sections = client::parse_analogies(*text, name);
+        const auto sections = client::parse_analogies(lines);
         if (!sections) return sections.error();
         return report(settings, *sections, client::evaluate_analogies);
     }
-    const auto pairs = client::parse_pairs(*text, name);
+    const auto pairs = client::parse_pairs(lines);
     if (!pairs) return pairs.error();
     if (!pairs->header.empty()) {
         kProgram.say(fmt::format("{}: {} is taken for a header and skipped", name,

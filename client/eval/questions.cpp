@@ -6,7 +6,6 @@
 #include <cmath>
 #include <optional>
 
-#include "common/error_with.hpp"
 #include "common/expr/expression.hpp"
 #include "common/quoting.hpp"
 
@@ -14,38 +13,20 @@ namespace gloved::client {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r\v\f";
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+/// Maximum number of questions or pairs, which are held in memory. word2vec's file has 19,544.
+constexpr std::size_t kMaxQuestions = 10'000'000;
 
-/// Iterates over the lines of a text and counts them.
-class Lines {
-  public:
-    Lines(std::string_view text, const std::string& file) : rest_(text), file_(file) {
-        if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
+/// The next line that is not blank, without blanks at its ends; nullopt at the end.
+Result<std::optional<std::string_view>> next_line(TextLines& lines) {
+    for (;;) {
+        const auto line = lines.next();
+        if (!line || !*line) return line;
+        const std::size_t begin = (*line)->find_first_not_of(kBlanks);
+        if (begin == std::string_view::npos) continue;
+        return std::optional(
+            (*line)->substr(begin, (*line)->find_last_not_of(kBlanks) - begin + 1));
     }
-
-    /// The next line that is not blank, without blanks at its ends.
-    std::optional<std::string_view> next() {
-        while (!rest_.empty()) {
-            const std::size_t end = rest_.find('\n');
-            std::string_view line = rest_.substr(0, end);
-            rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
-            ++number_;
-            const std::size_t begin = line.find_first_not_of(kBlanks);
-            if (begin == std::string_view::npos) continue;
-            return line.substr(begin, line.find_last_not_of(kBlanks) - begin + 1);
-        }
-        return std::nullopt;
-    }
-
-    Error fault(const std::string& what) const {
-        return error_with(ErrorCode::bad_request, "{}: line {}: {}", file_, number_, what);
-    }
-
-  private:
-    std::string_view rest_;
-    const std::string& file_;
-    std::size_t number_ = 0;
-};
+}
 
 std::vector<std::string_view> fields(std::string_view line, std::string_view separators) {
     std::vector<std::string_view> found;
@@ -64,20 +45,26 @@ std::optional<std::string_view> too_long(const std::vector<std::string_view>& wo
     return std::nullopt;
 }
 
-Error too_long_fault(const Lines& lines, std::string_view word) {
+Error too_long_fault(const TextLines& lines, std::string_view word) {
     return lines.fault(
         fmt::format("a word of {} bytes ({}), more than the limit of {}; remove the line",
                     word.size(), printable(word, 20), kMaxQuestionWordBytes));
 }
 
+Error too_many_fault(const TextLines& lines) {
+    return lines.fault(fmt::format("more than {} questions; split the file", kMaxQuestions));
+}
+
 }  // namespace
 
-Result<std::vector<AnalogySection>> parse_analogies(std::string_view text,
-                                                    const std::string& file) {
+Result<std::vector<AnalogySection>> parse_analogies(TextLines& lines) {
     std::vector<AnalogySection> sections;
     std::size_t questions = 0;
-    Lines lines(text, file);
-    while (const auto line = lines.next()) {
+    for (;;) {
+        const auto read = next_line(lines);
+        if (!read) return read.error();
+        const auto& line = *read;
+        if (!line) break;
         if (line->front() == ':') {
             const std::size_t begin = std::min(line->find_first_not_of(": \t"), line->size());
             sections.push_back({std::string(line->substr(begin)), {}});
@@ -97,17 +84,20 @@ Result<std::vector<AnalogySection>> parse_analogies(std::string_view text,
         sections.back().questions.push_back(
             {{std::string(words[0]), std::string(words[1]), std::string(words[2])},
              std::string(words[3])});
-        ++questions;
+        if (++questions > kMaxQuestions) return too_many_fault(lines);
     }
-    if (questions == 0) return Error{ErrorCode::bad_request, file + " holds no questions"};
+    if (questions == 0) return Error{ErrorCode::bad_source, lines.name() + " holds no questions"};
     return sections;
 }
 
-Result<RatedPairs> parse_pairs(std::string_view text, const std::string& file) {
-    RatedPairs read;
-    Lines lines(text, file);
+Result<RatedPairs> parse_pairs(TextLines& lines) {
+    RatedPairs found;
     bool first = true;
-    while (const auto line = lines.next()) {
+    for (;;) {
+        const auto read = next_line(lines);
+        if (!read) return read.error();
+        const auto& line = *read;
+        if (!line) break;
         if (line->front() == '#') continue;
         const auto parts =
             fields(*line, line->find('\t') == std::string_view::npos ? kBlanks : "\t\r");
@@ -121,7 +111,7 @@ Result<RatedPairs> parse_pairs(std::string_view text, const std::string& file) {
         const bool header = first && !score;
         first = false;
         if (header) {
-            read.header = std::string(*line);
+            found.header = std::string(*line);
             continue;
         }
         if (!score || !std::isfinite(*score)) {
@@ -129,10 +119,11 @@ Result<RatedPairs> parse_pairs(std::string_view text, const std::string& file) {
                 "the score {} is not a number; correct or remove the line", printable(parts[2])));
         }
         if (const auto word = too_long(parts)) return too_long_fault(lines, *word);
-        read.pairs.push_back({{std::string(parts[0]), std::string(parts[1])}, *score});
+        if (found.pairs.size() == kMaxQuestions) return too_many_fault(lines);
+        found.pairs.push_back({{std::string(parts[0]), std::string(parts[1])}, *score});
     }
-    if (read.pairs.empty()) return Error{ErrorCode::bad_request, file + " holds no pairs"};
-    return read;
+    if (found.pairs.empty()) return Error{ErrorCode::bad_source, lines.name() + " holds no pairs"};
+    return found;
 }
 
 }  // namespace gloved::client

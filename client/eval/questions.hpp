@@ -4,10 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/result.hpp"
+#include "common/text_lines.hpp"
 
 namespace gloved::client {
 
@@ -30,10 +30,10 @@ struct AnalogySection {
 
 /// Parses word2vec's questions-words format: a line «: NAME» begins a section; any other line has
 /// the four words of a question, separated by blanks; blank lines are ignored. Sections with equal
-/// names stay separate. `file` is the name in messages. Errors: bad_request, with the line and the
-/// remedy, for another number of words, a question before the first section, a word of more than
+/// names stay separate. Errors: those of TextLines; bad_source, with the line and the remedy, for
+/// another number of words, a question before the first section, a word of more than
 /// kMaxQuestionWordBytes, or no question at all.
-Result<std::vector<AnalogySection>> parse_analogies(std::string_view text, const std::string& file);
+Result<std::vector<AnalogySection>> parse_analogies(TextLines& lines);
 
 /// Two words and the similarity that people gave them.
 struct RatedPair {
@@ -50,6 +50,6 @@ struct RatedPairs {
 /// Parses lines of two words and a score, separated by TABs, or by blanks if the line has no TAB.
 /// Blank lines and lines that begin with # are ignored; the first other line is a header if its
 /// third field is not a number. Errors as parse_analogies, and for a score that is not finite.
-Result<RatedPairs> parse_pairs(std::string_view text, const std::string& file);
+Result<RatedPairs> parse_pairs(TextLines& lines);
 
 }  // namespace gloved::client

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "common/files.hpp"
+#include "common/text_lines.hpp"
 
 namespace gloved::format {
 namespace {
@@ -43,7 +43,7 @@ std::uint64_t checksum_of(std::span<const Row> rows, const Model& model) {
 }  // namespace
 
 Result<ListFile> read_list_file(const std::string& path, const Model& model) {
-    const auto text = read_whole_file(path, kMaxFileBytes);
+    const auto text = read_text(path, kMaxFileBytes);
     if (!text) return text.error();
     ListFile list;
     std::vector<std::string_view> missing;

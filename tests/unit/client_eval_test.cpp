@@ -13,6 +13,7 @@
 #include "client/eval/questions.hpp"
 #include "client/eval/report.hpp"
 #include "client/eval/vocabulary.hpp"
+#include "common/text_lines.hpp"
 #include "common/wire/request.hpp"
 
 namespace gloved::client {
@@ -21,11 +22,20 @@ namespace {
 using Words = std::vector<std::string>;
 using Numbers = std::vector<double>;
 
+Result<std::vector<AnalogySection>> analogies_of(std::string_view text) {
+    TextLines lines("file", text);
+    return parse_analogies(lines);
+}
+
+Result<RatedPairs> pairs_of(std::string_view text) {
+    TextLines lines("file", text);
+    return parse_pairs(lines);
+}
+
 TEST(EvalQuestions, ReadsSectionsOfFourWords) {
-    const auto sections = parse_analogies(
+    const auto sections = analogies_of(
         "\xEF\xBB\xBF: capital-common\r\nAthens Greece\tOslo  Norway\r\n\n  \n:gram1 x\n: empty\n: "
-        "gram1 x\na b c d",
-        "f");
+        "gram1 x\na b c d");
     ASSERT_TRUE(sections) << sections.error().message;
     ASSERT_EQ(sections->size(), 4U) << "equal names stay apart";
     EXPECT_EQ((*sections)[0].name, "capital-common");
@@ -41,7 +51,7 @@ TEST(EvalQuestions, ReadsSectionsOfFourWords) {
 }
 
 std::string analogy_fault(const std::string& text) {
-    const auto sections = parse_analogies(text, "file");
+    const auto sections = analogies_of(text);
     return sections ? "" : sections.error().message;
 }
 
@@ -64,7 +74,7 @@ TEST(EvalQuestions, NamesFileLineAndRemedy) {
 
 TEST(EvalPairs, ReadsTabsAndBlanks) {
     const auto read =
-        parse_pairs("# Word 1\tWord 2\tHuman\nnew york\tcity\t7.35\r\n\n  tiger   cat  1e1\n", "f");
+        pairs_of("# Word 1\tWord 2\tHuman\nnew york\tcity\t7.35\r\n\n  tiger   cat  1e1\n");
     ASSERT_TRUE(read) << read.error().message;
     ASSERT_EQ(read->pairs.size(), 2U);
     EXPECT_EQ(read->pairs[0].words, (std::array<std::string, 2>{"new york", "city"}));
@@ -75,12 +85,12 @@ TEST(EvalPairs, ReadsTabsAndBlanks) {
 }
 
 std::string pair_fault(const std::string& text) {
-    const auto read = parse_pairs(text, "file");
+    const auto read = pairs_of(text);
     return read ? "" : read.error().message;
 }
 
 TEST(EvalPairs, AHeaderIsTheFirstLineAlone) {
-    const auto read = parse_pairs("# comment\nword1\tword2\tscore\na\tb\t1\n", "f");
+    const auto read = pairs_of("# comment\nword1\tword2\tscore\na\tb\t1\n");
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(read->header, "word1\tword2\tscore");
     EXPECT_EQ(read->pairs.size(), 1U);

@@ -18,9 +18,9 @@ std::vector<std::string> lines_of(const std::string& input, std::size_t chunk) {
     std::vector<std::string> out;
     for (std::size_t i = 0; i < input.size(); i += chunk) {
         lines.append(std::string_view(input).substr(i, chunk));
-        while (auto line = lines.next()) out.push_back(*std::move(line));
+        while (auto line = *lines.next()) out.push_back(*std::move(line));
     }
-    while (auto line = lines.finish()) out.push_back(*std::move(line));
+    while (auto line = *lines.finish()) out.push_back(*std::move(line));
     return out;
 }
 
@@ -44,11 +44,30 @@ TEST(InputLines, KeepsOfALongLineWhatShowsThatItIsTooLong) {
     }
 }
 
+TEST(InputLines, DropsAByteOrderMarkBeforeTheFirstLine) {
+    const std::string mark = "\xEF\xBB\xBF";
+    for (std::size_t chunk = 1; chunk < 9; ++chunk) {
+        EXPECT_EQ(lines_of(mark + "a\n" + mark + "b", chunk), (Lines{"a", mark + "b"}));
+        EXPECT_EQ(lines_of(mark + "a", chunk), (Lines{"a"}));
+        EXPECT_EQ(lines_of("\n" + mark + "a", chunk), (Lines{"", mark + "a"}));
+    }
+}
+
+TEST(InputLines, RefusesUtf16) {
+    for (const char* text : {"\xFF\xFEk", "\xFE\xFFk"}) {
+        InputLines lines;
+        lines.append(text);
+        const auto line = lines.finish();
+        ASSERT_FALSE(line);
+        EXPECT_NE(line.error().message.find("the input: is UTF-16 text"), std::string::npos);
+    }
+}
+
 TEST(InputLines, HoldsNoMoreThanALineAndWhatWasReadLast) {
     InputLines lines;
     for (int i = 0; i < 100; ++i) {
         lines.append(std::string(50'000, 'a'));
-        EXPECT_FALSE(lines.next());
+        EXPECT_FALSE(*lines.next());
         EXPECT_LE(lines.held_bytes(), wire::kMaxLineBytes + 1 + 50'000);
     }
 }

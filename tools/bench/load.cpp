@@ -22,9 +22,9 @@
 
 #include "cli/signals.hpp"
 #include "common/error_with.hpp"
-#include "common/files.hpp"
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
+#include "common/text_lines.hpp"
 #include "common/version.hpp"
 #include "common/wire/reply.hpp"
 #include "tools/bench/connection.hpp"
@@ -211,7 +211,7 @@ class ProcessorClock {
 pid_t find_daemon(const LoadSettings& settings, const Connection& connection) {
     if (settings.daemon_pid != 0) return settings.daemon_pid;
     const pid_t peer = connection.peer();
-    const auto name = read_whole_file(fmt::format("/proc/{}/comm", peer), 64);
+    const auto name = read_text(fmt::format("/proc/{}/comm", peer), 64);
     // It opens the sockets of its services, and is not the one that answers.
     return name && *name != "systemd\n" ? peer : 0;
 }

@@ -13,12 +13,13 @@
 #include "common/error_with.hpp"
 #include "common/format/layout.hpp"
 #include "common/npy.hpp"
+#include "common/program_main.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
+#include "common/text_lines.hpp"
 #include "tools/distmat/text_rows.hpp"
 #include "tools/source/batch.hpp"
 #include "tools/source/chunker.hpp"
-#include "tools/source/detect.hpp"
 #include "tools/source/input.hpp"
 #include "tools/source/ordered_pipeline.hpp"
 
@@ -126,18 +127,14 @@ std::vector<T> copy_of(const MappedFile& file, const npy::Header& header) {
     return values;
 }
 
-Result<std::string> read_all(Input& input, std::string text) {
-    for (std::size_t have = text.size();;) {
-        const std::size_t wanted = std::max(have, source::kBlockBytes);
-        text.resize(have + wanted);
-        const auto got = input.read({text.data() + have, wanted});
-        if (!got) return got.error();
-        have += *got;
-        if (*got < wanted) {
-            text.resize(have);
-            return text;
-        }
-    }
+/// The error for a word on the line that was read last.
+Error unknown_word(const TextLines& lines, std::string_view word, const format::Model& model) {
+    Error error = lines.fault(fmt::format(
+        "{} is not in the model {}; leave it out, or spell it as grep finds it in {}/{}",
+        printable(word), model.path(), model.path(), format::kKeysFile));
+    error.code = ErrorCode::unknown_word;
+    error.subject = word;
+    return error;
 }
 
 /// Bytes that distinguish an array from text.
@@ -155,8 +152,10 @@ class TextReader {
         chunking.head.assign(head.begin(), head.end());
         chunking.head_is_all = head_is_all;
         chunking.chunk_bytes = options.chunk_bytes;
-        chunking.detected.bom = head.starts_with(source::kByteOrderMark);
-        chunking.detected.body_offset = chunking.detected.bom ? source::kByteOrderMark.size() : 0;
+        const auto begin = begin_of_text(head, matrix_.name_);
+        if (!begin) return begin.error();
+        chunking.detected.bom = *begin != 0;
+        chunking.detected.body_offset = *begin;
         const auto chunker = source::Chunker::create(input_, std::move(chunking));
         struct Piece {
             source::Batch batch;
@@ -325,33 +324,22 @@ Result<Matrix> read_words(const std::string& path, const format::Model& model,
                           const std::atomic<bool>& stop, const std::string& member) {
     auto input = open_input(path, stop, member);
     if (!input) return input.error();
-    const auto text = read_all(*input, {});
-    if (!text) return text.error();
     Matrix matrix;
     matrix.name_ = path;
     matrix.dim_ = model.dim();
     auto& values = matrix.storage_.emplace<std::vector<float>>();
-    std::string_view rest = *text;
-    if (rest.starts_with(source::kByteOrderMark)) rest.remove_prefix(source::kByteOrderMark.size());
-    for (std::uint64_t line = 0; !rest.empty(); ++line) {
-        const std::size_t end = std::min(rest.find('\n'), rest.size());
-        std::string_view word = rest.substr(0, end);
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-        if (word.ends_with('\r')) word.remove_suffix(1);
-        if (word.empty()) continue;
-        const auto row = model.find(word);
-        if (!row) {
-            return Error{ErrorCode::unknown_word,
-                         fmt::format("{}: line {}: {} is not in the model {}; leave it out, or "
-                                     "spell it as grep finds it in {}/{}",
-                                     path, line + 1, printable(word), model.path(), model.path(),
-                                     format::kKeysFile),
-                         std::string(word)};
-        }
+    TextLines lines(path, [&](std::span<char> buffer) { return input->read(buffer); });
+    for (;;) {
+        const auto word = lines.next_word();
+        if (!word) return word.error();
+        if (!*word) break;
+        const auto row = model.find(**word);
+        if (!row) return unknown_word(lines, **word, model);
+        if (const auto note = lines.heading_note(**word)) say_on_stderr(program_name(), *note);
         const auto vector = model.vector(*row);
         values.insert(values.end(), vector.begin(), vector.end());
-        matrix.words_.emplace_back(word);
-        matrix.lines_.push_back({matrix.rows_++, line});
+        matrix.words_.emplace_back(**word);
+        matrix.lines_.push_back({matrix.rows_++, lines.number() - 1});
     }
     if (matrix.rows_ == 0) return bad_source(path, "holds no words; there must be at least one");
     return matrix;

@@ -82,9 +82,9 @@ Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options,
                            const std::atomic<bool>& stop);
 
 /// Reads words from the file `path`, or stdin for «-», one per line, and makes a matrix of their
-/// vectors in `model`, in the order of the lines. `member` is as in ReadOptions. Ignores empty
-/// lines and a CR before the LF; a word may occur twice. Errors as read_matrix; unknown_word, with
-/// the line.
+/// vectors in `model`, in the order of the lines. `member` is as in ReadOptions. Reads lines as
+/// TextLines does; ignores empty ones; a word may occur twice. Says on stderr if the first word
+/// looks like a heading. Errors as read_matrix; those of TextLines; unknown_word, with the line.
 Result<Matrix> read_words(const std::string& path, const format::Model& model,
                           const std::atomic<bool>& stop, const std::string& member = {});
 

@@ -16,9 +16,9 @@
 #include "common/error_with.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
+#include "common/text_lines.hpp"
 #include "kernels/reduce/min_max.hpp"
 #include "tools/matmin/text_part.hpp"
-#include "tools/source/detect.hpp"
 #include "tools/source/ordered_pipeline.hpp"
 
 namespace gloved::matmin {
@@ -85,7 +85,9 @@ Result<std::optional<Beginning>> parse_beginning(const source::Input& input, std
     Beginning found;
     bool counted = false;
     bool separated = false;
-    std::size_t at = text.starts_with(source::kByteOrderMark) ? source::kByteOrderMark.size() : 0;
+    const auto begin = begin_of_text(text, input.name());
+    if (!begin) return begin.error();
+    std::size_t at = *begin;
     for (std::uint64_t line = 0; at < text.size(); ++line) {
         const std::size_t newline = text.find('\n', at);
         if (newline == std::string_view::npos && !is_all) return std::optional<Beginning>();

@@ -15,6 +15,7 @@
 #include "common/format/layout.hpp"
 #include "common/number.hpp"
 #include "common/quoting.hpp"
+#include "common/text_lines.hpp"
 #include "tools/source/line.hpp"
 
 namespace gloved::source {

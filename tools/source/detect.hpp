@@ -25,9 +25,6 @@ enum class SourceFormat {
 std::string_view name_of(SourceFormat format);
 std::optional<SourceFormat> source_format_from(std::string_view name);
 
-/// UTF-8's byte order mark, which some texts start with.
-inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
 /// How many of the source's first bytes are passed to detect().
 inline constexpr std::size_t kHeadBytes = 4 << 20;
 

@@ -1,13 +1,9 @@
 #include "tools/source/input.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <iterator>
 #include <new>
@@ -19,7 +15,6 @@
 namespace gloved::source {
 namespace {
 
-constexpr int kPollMs = 200;
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
 // A first member's header, the end record of an empty archive, and the marker of a split archive.
 constexpr std::string_view kZipMagics[] = {"PK\x03\x04", "PK\x05\x06", "PK\x07\x08"};
@@ -40,38 +35,18 @@ struct Input::Inflater {
     bool ended = false;
 };
 
-Input::Input(std::string name, const std::atomic<bool>& stop, std::size_t block_bytes)
-    : name_(std::move(name)), stop_(&stop), block_bytes_(block_bytes) {}
+Input::Input(InputFile file, const std::atomic<bool>& stop, std::size_t block_bytes)
+    : file_(std::move(file)), stop_(&stop), block_bytes_(block_bytes) {}
 Input::Input(Input&&) noexcept = default;
 Input::~Input() = default;
 
-Result<UniqueFd> open_download(const std::string& path) {
-    // No O_NONBLOCK: opening a FIFO waits for its writer, and a signal ends the wait.
-    UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-    if (file) return file;
-    if (errno == EINTR) return Error{ErrorCode::interrupted, "interrupted"};
-    return system_error(path, "cannot open", errno);
-}
-
 Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop,
                           const std::string& member, std::size_t block_bytes) {
-    Input input(path, stop, block_bytes);
-    input.fd_ = STDIN_FILENO;
-    if (path != "-") {
-        auto opened = open_download(path);
-        if (!opened) return opened.error();
-        input.owned_ = *std::move(opened);
-        input.fd_ = input.owned_.get();
-    }
-    auto status = file_status(input.fd_, path);
-    if (!status) return status.error();
-    if (S_ISDIR(status->st_mode))
-        return error_with(ErrorCode::io, "{}: is a directory, not a file", path);
-    const bool seekable = S_ISREG(status->st_mode);
-    if (seekable) {
-        input.total_bytes_ = static_cast<std::uint64_t>(status->st_size);
-        (void)::posix_fadvise(input.fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
-    }
+    auto file = InputFile::open(path, NoWriter::wait, &stop);
+    if (!file) return file.error();
+    Input input(*std::move(file), stop, block_bytes);
+    const bool seekable = input.file_.is_regular();
+    if (seekable) (void)::posix_fadvise(input.file_.fd(), 0, 0, POSIX_FADV_SEQUENTIAL);
     if (Status filled = input.refill_block(); !filled) return filled.error();
     if (input.block_.starts_with(kGzipMagic)) input.inflater_ = std::make_unique<Inflater>();
     const std::string_view head = input.block_;
@@ -83,7 +58,7 @@ Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop
                               "stands at its end; save it to a file and give the file's name",
                               path);
         }
-        auto opened = ZipMember::open(input.fd_, path, member);
+        auto opened = ZipMember::open(input.file_.fd(), path, member);
         if (!opened) return opened.error();
         input.zip_.emplace(*std::move(opened));
         input.member_ = input.zip_->name();
@@ -96,7 +71,7 @@ Status Input::check_member(const std::string& member) const {
     if (member.empty() || zip_) return {};
     return error_with(ErrorCode::bad_source,
                       "{}: --member {} is given, but this is not a zip archive; leave --member out",
-                      name_, printable(member, 255));
+                      name(), printable(member, 255));
 }
 
 std::optional<std::uint64_t> Input::checksum() const {
@@ -112,22 +87,10 @@ std::optional<std::uint32_t> Input::crc32() const {
 Result<std::size_t> Input::read_source(std::span<char> buffer) {
     std::size_t filled = 0;
     while (filled < buffer.size()) {
-        // poll with a timeout: a signal between the check of the flag and read() would otherwise be
-        // noticed only when the pipe has data.
-        pollfd waiting{fd_, POLLIN, 0};
-        int ready = 0;
-        do {
-            if (stop_->load(std::memory_order_relaxed))
-                return Error{ErrorCode::interrupted, "interrupted"};
-            ready = ::poll(&waiting, 1, kPollMs);
-        } while (ready == 0 || (ready < 0 && errno == EINTR));
-        const ssize_t got = ::read(fd_, buffer.data() + filled, buffer.size() - filled);
-        if (got < 0) {
-            if (errno == EINTR || errno == EAGAIN) continue;
-            return system_error(name_, "cannot read", errno);
-        }
-        if (got == 0) break;
-        filled += static_cast<std::size_t>(got);
+        const auto got = file_.read(buffer.subspan(filled));
+        if (!got) return got;
+        if (*got == 0) break;
+        filled += *got;
     }
     checksum_.update(std::as_bytes(buffer.first(filled)));
     source_bytes_ += filled;
@@ -164,7 +127,7 @@ Result<std::size_t> Input::inflate(std::span<char> buffer) {
                 return error_with(ErrorCode::bad_source,
                                   "{}: the gzip data ends too early, at byte {}; the download is "
                                   "not complete, fetch it again",
-                                  name_, source_bytes_);
+                                  name(), source_bytes_);
             }
         }
         const std::uint64_t at = source_bytes_ - (block_.size() - block_used_);
@@ -178,7 +141,7 @@ Result<std::size_t> Input::inflate(std::span<char> buffer) {
                 return error_with(ErrorCode::bad_source,
                                   "{0}: other data follows the gzip data at byte {1}; fetch the "
                                   "download again, or take what is before it: head -c {1} FILE",
-                                  name_, at);
+                                  name(), at);
             }
             ::inflateReset(&stream);
             inflater_->member_ended = false;
@@ -199,7 +162,7 @@ Result<std::size_t> Input::inflate(std::span<char> buffer) {
         } else if (state != Z_OK && state != Z_BUF_ERROR) {
             return error_with(
                 ErrorCode::bad_source,
-                "{}: the gzip data is damaged near byte {} ({}); fetch the download again", name_,
+                "{}: the gzip data is damaged near byte {} ({}); fetch the download again", name(),
                 source_bytes_ - stream.avail_in,
                 stream.msg == nullptr ? "preset dictionary" : stream.msg);
         }

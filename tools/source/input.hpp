@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "common/files.hpp"
 #include "common/format/layout.hpp"
+#include "common/input_file.hpp"
 #include "common/result.hpp"
 #include "tools/source/zip_member.hpp"
 
@@ -21,20 +21,16 @@ namespace gloved::source {
 /// Default of Input::open's `block_bytes`.
 inline constexpr std::size_t kBlockBytes = 1 << 18;
 
-/// Opens a file or FIFO for reading. Errors: io; interrupted, by a signal while a FIFO has no
-/// writer.
-Result<UniqueFd> open_download(const std::string& path);
-
 /// Reads a source once, from beginning to end. Detects by the content, never by the name, how it is
 /// packed. Not safe for concurrent use.
 class Input {
   public:
-    /// Opens the file `path`, or stdin for «-», and reads its first bytes. Tests `stop`, which must
-    /// outlive the Input, before every read, and five times a second while a pipe is silent.
-    /// `member` names the member of a zip archive to read, and is ignored for other content; see
-    /// ZipMember::open for an empty name. `block_bytes` is the size of the first read, and of every
-    /// read of gzip: 4 or more. Errors: io; interrupted, once `stop` is true; bad_source, for a zip
-    /// archive that cannot be read, or that comes from a pipe, since its directory is at its end.
+    /// Opens the file `path`, or stdin for «-», as InputFile does with NoWriter::wait, and reads
+    /// its first bytes. `stop` must outlive the Input. `member` names the member of a zip archive
+    /// to read, and is ignored for other content; see ZipMember::open for an empty name.
+    /// `block_bytes` is the size of the first read, and of every read of gzip: 4 or more. Errors:
+    /// io; interrupted, once `stop` is true; bad_source, for a zip archive that cannot be read, or
+    /// that comes from a pipe, since its directory is at its end.
     static Result<Input> open(const std::string& path, const std::atomic<bool>& stop,
                               const std::string& member = {},
                               std::size_t block_bytes = kBlockBytes);
@@ -53,7 +49,7 @@ class Input {
     Result<std::size_t> read(std::span<char> buffer);
 
     /// «-» or the path as given.
-    const std::string& name() const { return name_; }
+    const std::string& name() const { return file_.name(); }
     /// «gzip», «zip» or «none».
     std::string_view compression() const {
         return zip_ ? "zip" : inflater_ == nullptr ? "none" : "gzip";
@@ -64,7 +60,7 @@ class Input {
     /// an estimate until its end (ZipMember::packed_position).
     std::uint64_t source_bytes() const { return zip_ ? zip_->packed_position() : source_bytes_; }
     /// source_bytes() at the end, or 0 if unknown.
-    std::uint64_t total_bytes() const { return zip_ ? zip_->packed_bytes() : total_bytes_; }
+    std::uint64_t total_bytes() const { return zip_ ? zip_->packed_bytes() : file_.size_bytes(); }
     /// XXH3-64 of the bytes read so far, packed as on disk; nullopt for a zip archive, whose member
     /// has a CRC-32.
     std::optional<std::uint64_t> checksum() const;
@@ -75,19 +71,16 @@ class Input {
   private:
     struct Inflater;
 
-    Input(std::string name, const std::atomic<bool>& stop, std::size_t block_bytes);
+    Input(InputFile file, const std::atomic<bool>& stop, std::size_t block_bytes);
     Result<std::size_t> read_source(std::span<char> buffer);
     Result<std::size_t> read_plain(std::span<char> buffer);
     Result<std::size_t> inflate(std::span<char> buffer);
     Result<std::size_t> unzip(std::span<char> buffer);
     Status refill_block();
 
-    std::string name_;
+    InputFile file_;
     std::string member_;
     const std::atomic<bool>* stop_;
-    UniqueFd owned_;
-    int fd_ = -1;
-    std::uint64_t total_bytes_ = 0;
     std::uint64_t source_bytes_ = 0;
     format::Checksum checksum_;
     std::size_t block_bytes_;

@@ -3,21 +3,19 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/evp.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "common/error_with.hpp"
-#include "common/files.hpp"
+#include "common/input_file.hpp"
 #include "common/progress.hpp"
-#include "tools/source/input.hpp"
 #include "tools/source/stanford.hpp"
 
 namespace gloved::verify {
@@ -53,8 +51,8 @@ class Sha256 {
         if (context_ == nullptr || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1)
             throw std::bad_alloc();
     }
-    void append(const std::byte* bytes, std::size_t count) {
-        EVP_DigestUpdate(context_.get(), bytes, count);
+    void append(std::span<const char> bytes) {
+        EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size());
     }
     std::string digits() {
         std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
@@ -84,32 +82,19 @@ std::string compare_sizes(std::uint64_t bytes, const PublishedFile& published) {
 std::span<const PublishedFile> published_files() { return kPublished; }
 
 Result<Download> read_download(const std::string& path, const std::atomic<bool>& stop) {
-    UniqueFd owned;
-    if (path != "-") {
-        auto opened = source::open_download(path);
-        if (!opened) return opened.error();
-        owned = *std::move(opened);
-    }
-    const int file = owned ? owned.get() : STDIN_FILENO;
-    const auto status = file_status(file, path);
-    if (!status) return status.error();
-    if (S_ISDIR(status->st_mode))
-        return error_with(ErrorCode::io, "{}: is a directory, not a file", path);
-    (void)::posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL);
-
-    const bool sized = S_ISREG(status->st_mode);
-    Progress progress("reading", sized ? static_cast<std::uint64_t>(status->st_size) : 0);
+    auto file = InputFile::open(path, NoWriter::wait, &stop);
+    if (!file) return file.error();
+    (void)::posix_fadvise(file->fd(), 0, 0, POSIX_FADV_SEQUENTIAL);
+    Progress progress("reading", file->size_bytes());
     Sha256 sha256;
     Download download{path, 0, {}};
-    std::vector<std::byte> buffer(kReadBytes);
+    std::vector<char> buffer(kReadBytes);
     while (true) {
-        if (stop) return Error{ErrorCode::interrupted, "interrupted"};
-        const ssize_t count = ::read(file, buffer.data(), buffer.size());
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return system_error(path, "cannot read", errno);
-        if (count == 0) break;
-        sha256.append(buffer.data(), static_cast<std::size_t>(count));
-        download.bytes += static_cast<std::uint64_t>(count);
+        const auto count = file->read(buffer);
+        if (!count) return count.error();
+        if (*count == 0) break;
+        sha256.append(std::span(buffer).first(*count));
+        download.bytes += *count;
         progress.update(download.bytes);
     }
     download.sha256 = sha256.digits();
