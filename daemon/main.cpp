@@ -46,8 +46,9 @@ double ms_since_start() { return ms_since(kStarted); }
 
 /// --check: checks the models and prints a line for each.
 Result<int> check(const Settings& settings) {
+    daemon::PipeTexts pipes;
     for (const daemon::ModelSetting& setting : settings.models) {
-        const auto checked = daemon::check_model(setting, settings);
+        const auto checked = daemon::check_model(setting, settings, pipes);
         if (!checked) return checked.error();
         std::cout << without_control_bytes(*checked) << "\n";
     }
@@ -76,8 +77,10 @@ Result<int> serve(const Settings& settings) {
     auto listening = listen(settings.socket_path);
     if (!listening) return listening.error();
     const std::string address = listening->address();
-    const auto loader = [&settings](const daemon::ModelSetting& setting, bool verify) {
-        auto loaded = daemon::load_model(setting, settings, verify);
+    const auto loader = [&settings, pipes = daemon::PipeTexts()](
+                            const daemon::ModelSetting& setting,
+                            const daemon::LoadedModel* old) mutable {
+        auto loaded = daemon::load_model(setting, settings, pipes, old);
         // On the loader's thread: a driver that hangs must not keep the daemon from stopping.
         if (loaded && !settings.engine) (*loaded)->set_missing_engines(daemon::missing_engines());
         return loaded;

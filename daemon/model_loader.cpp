@@ -68,7 +68,9 @@ Result<std::optional<format::Neighbors>> open_neighbors(const format::Model& mod
     return opened;
 }
 
-Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& settings, bool verify) {
+/// `before`: what the lists were before a reload; nullptr at the start.
+Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& settings, bool verify,
+                               PipeTexts& pipes, const WordLists::Before* before) {
     // A GPU's driver takes longer to start than a model to open. (Even if that fails, this waits
     // for the driver.)
     auto choice = std::async(std::launch::async, kernels::choose_engine, settings.engine);
@@ -82,10 +84,13 @@ Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& sett
     if (!neighbors) return neighbors.error();
     const auto chosen = choice.get();
     if (!chosen) return chosen.error();
-    auto lists = WordLists::read(setting.lists, *model);
+    // Making an engine takes longer, and lists need the index only where case is ignored.
+    auto made_cases = std::async(std::launch::async, [&model] { return CaseIndex(*model); });
+    std::optional<CaseIndex> cases;
+    if (!setting.lists.empty() && settings.look_up.word_case == wire::WordCase::ignore)
+        cases = made_cases.get();
+    auto lists = WordLists::read(setting.lists, *model, cases ? &*cases : nullptr, pipes, before);
     if (!lists) return lists.error();
-    // Making an engine takes longer.
-    auto cases = std::async(std::launch::async, [&model] { return CaseIndex(*model); });
     auto engine = kernels::make_engine(*chosen, *model, engine_options(settings, *lists));
     if (!engine) return engine.error();
     // Scanning all rows of a model that is not in memory yet takes as long as reading it. Under a
@@ -95,16 +100,21 @@ Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& sett
         verify || (*engine)->kind() != EngineKind::cpu || watchdog_interval().has_value();
     if (Status answered = KnownAnswer(model).ask(**engine, of_all_rows); !answered)
         return answered.error();
-    auto vocabulary =
-        std::make_shared<const Vocabulary>(model, *std::move(lists), cases.get(), settings.look_up);
+    if (!cases) cases = made_cases.get();
+    auto vocabulary = std::make_shared<const Vocabulary>(model, *std::move(lists),
+                                                         *std::move(cases), settings.look_up);
     return OpenedModel{std::move(model), *std::move(engine), *std::move(neighbors),
                        std::move(vocabulary)};
 }
 
 }  // namespace
 
-Loaded load_model(const ModelSetting& setting, const Settings& settings, bool verify) {
-    auto opened = open_model(setting, settings, verify);
+Loaded load_model(const ModelSetting& setting, const Settings& settings, PipeTexts& pipes,
+                  const LoadedModel* old) {
+    std::optional<WordLists::Before> before;
+    if (old != nullptr) before.emplace(old->vocabulary().lists(), old->model());
+    const bool is_reload = old != nullptr;
+    auto opened = open_model(setting, settings, is_reload, pipes, before ? &*before : nullptr);
     if (!opened) return opened.error();
     auto& [model, engine, neighbors, vocabulary] = *opened;
     const bool on_cpu = engine->kind() == EngineKind::cpu;
@@ -131,8 +141,9 @@ Loaded load_model(const ModelSetting& setting, const Settings& settings, bool ve
                                          std::move(vocabulary), std::move(engines), settings);
 }
 
-Result<std::string> check_model(const ModelSetting& setting, const Settings& settings) {
-    const auto opened = open_model(setting, settings, true);
+Result<std::string> check_model(const ModelSetting& setting, const Settings& settings,
+                                PipeTexts& pipes) {
+    const auto opened = open_model(setting, settings, true, pipes, nullptr);
     if (!opened) return opened.error();
     const auto& [model, engine, neighbors, vocabulary] = *opened;
     return fmt::format("{}: {} words x {}, generation {}, checksums hold, engine {} ({}) answers",

@@ -25,8 +25,8 @@ constexpr std::chrono::seconds kMaxFarewell{10};
 constexpr std::chrono::seconds kMaxUnwinding{1};
 
 /// `load`, with what it throws as an error: std::system_error where no thread can be started.
-Loaded try_to_load(const Loader& load, const ModelSetting& setting, bool verify) try {
-    return load(setting, verify);
+Loaded try_to_load(const Loader& load, const ModelSetting& setting, const LoadedModel* old) try {
+    return load(setting, old);
 } catch (const std::exception& error) {
     return Error{ErrorCode::unavailable, error.what()};
 }
@@ -56,12 +56,11 @@ std::vector<std::size_t> ModelSet::all_places() const {
 void ModelSet::load(const ModelSetting& setting, const LoadedModel* old,
                     std::function<void(const Loaded&)> done) {
     is_loading_ = true;
-    const bool is_reload = old != nullptr;
-    const bool locks_files = is_reload && old->pinned() == PinState::on;
-    asio::post(loading_, [this, &setting, is_reload, locks_files, done = std::move(done)] {
+    const bool locks_files = old != nullptr && old->pinned() == PinState::on;
+    asio::post(loading_, [this, &setting, old, locks_files, done = std::move(done)] {
         const Status fits =
-            is_reload ? check_memory_for(setting, settings_.planes, locks_files) : Status();
-        Loaded loaded = fits ? try_to_load(load_, setting, is_reload) : Loaded(fits.error());
+            old == nullptr ? Status() : check_memory_for(setting, settings_.planes, locks_files);
+        Loaded loaded = fits ? try_to_load(load_, setting, old) : Loaded(fits.error());
         asio::post(loop_, [this, done, loaded = std::move(loaded)] {
             is_loading_ = false;
             done(loaded);
@@ -127,17 +126,15 @@ void ModelSet::start_next_reload() {
 void ModelSet::take_reloaded(const Loaded& loaded) {
     Reload& reload = waiting_reloads_.front();
     const std::size_t place = reload.places[reload.next++];
+    const std::string& name = settings_.models[place].name;
     if (loaded) {
         replace(place, *loaded);
+        const std::string& faults = (*loaded)->vocabulary().lists().faults();
+        if (!faults.empty())
+            note_failure(reload, name, "reloaded, but the old words stay: " + faults);
     } else {
-        ++failed_reloads_;
-        const std::string& name = settings_.models[place].name;
-        const Error error{ErrorCode::unavailable,
-                          fmt::format("{}: reload failed, the old model keeps serving: {}", name,
-                                      loaded.error().message)};
-        log_error("{}", error.message);
-        failures_[name] = error.message;
-        if (reload.status) reload.status = error;
+        note_failure(reload, name,
+                     "reload failed, the old model keeps serving: " + loaded.error().message);
         // The CUDA error may be sticky, and the old engines lost too.
         if (loaded.error().code == ErrorCode::device) events_.on_device_error();
     }
@@ -147,6 +144,14 @@ void ModelSet::take_reloaded(const Loaded& loaded) {
         finished.done(finished.status);
     }
     on_tick();
+}
+
+void ModelSet::note_failure(Reload& reload, const std::string& model, const std::string& what) {
+    ++failed_reloads_;
+    const Error error{ErrorCode::unavailable, fmt::format("{}: {}", model, what)};
+    log_error("{}", error.message);
+    failures_[model] = error.message;
+    if (reload.status) reload.status = error;
 }
 
 void ModelSet::replace(std::size_t place, std::shared_ptr<LoadedModel> loaded) {

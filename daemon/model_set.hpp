@@ -61,7 +61,8 @@ class ModelSet {
     /// not call `done` if `stop_loading` was called meanwhile. Call it again until `is_complete`.
     void load_next(std::function<void(const Status&)> done);
     /// Reloads the models at `places`, one after another. If one cannot be loaded, its old one
-    /// serves on. At the end calls `done` on the loop with the first error, or success.
+    /// serves on; if one of its lists cannot be read, that list stays as it was. At the end calls
+    /// `done` on the loop with the first error, or success.
     void reload(std::vector<std::size_t> places, std::function<void(const Status&)> done);
     /// Frees replaced models that no request refers to any more, and starts the next reload if it
     /// can. Call it a few times a second.
@@ -81,7 +82,8 @@ class ModelSet {
     std::size_t retired() const { return retired_.size() + freeing_; }
     std::uint64_t reloads() const { return reloads_; }
     std::uint64_t failed_reloads() const { return failed_reloads_; }
-    /// The messages of all models whose last reload failed; empty if there is none.
+    /// The messages of all models whose last reload failed, in whole or for a list; empty if there
+    /// is none.
     std::string degraded_reason() const;
     /// Number of requests in the queues of all engines together.
     std::size_t waiting() const;
@@ -102,6 +104,8 @@ class ModelSet {
               std::function<void(const Loaded&)> done);
     void start_next_reload();
     void take_reloaded(const Loaded& loaded);
+    /// Notes that a reload of `model` has failed, in whole or for a list.
+    void note_failure(Reload& reload, const std::string& model, const std::string& what);
     void replace(std::size_t place, std::shared_ptr<LoadedModel> loaded);
     void watch_engines(const LoadedModel& loaded);
     void free_retired();

@@ -260,7 +260,7 @@ po::options_description serving_options(Settings& settings) {
     options.add_options()(
         "list", po::value<std::vector<std::string>>()->value_name("[MODEL/]NAME=FILE"),
         "a list of words for within= and without= in requests: a file with a word a line, for all "
-        "models or for MODEL; repeat for up to 64. RELOAD reads it again");
+        "models or for MODEL; repeat for up to 64. RELOAD reads it again, unless it is a pipe");
     add(options, "socket",
         text("PATH",
              [&](const std::string& path) {

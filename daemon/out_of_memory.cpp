@@ -1,8 +1,10 @@
 #include "daemon/out_of_memory.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -13,15 +15,18 @@
 #include "common/error_with.hpp"
 #include "common/files.hpp"
 #include "common/format/layout.hpp"
+#include "common/format/list_file.hpp"
 #include "common/format/planes.hpp"
 #include "common/process_memory.hpp"
 #include "daemon/log.hpp"
+#include "kernels/row_lists.hpp"
 
 namespace gloved::daemon {
 namespace {
 
-/// Of each row: the key index 8, the spelling index 9, and 12 more while that is made.
-constexpr std::uint64_t kBytesPerRow = 8 + 9 + 12;
+/// Of each row: the offset of its key 8, the index of words 12, that of cases 4 at most, the
+/// spelling index 9, and 12 more while that is made.
+constexpr std::uint64_t kBytesPerRow = 8 + 12 + 4 + 9 + 12;
 /// Stacks and buffers of an engine's threads.
 constexpr std::uint64_t kEngineBytes = std::uint64_t{8} << 20;
 
@@ -44,6 +49,23 @@ Result<format::Header> read_header(int directory_fd, const std::string& path) {
     return format::decode_header(bytes);
 }
 
+/// What the lists of a model take while they are read, one after the other, and what they keep.
+std::uint64_t memory_for_lists(const ModelSetting& setting, std::uint64_t rows) {
+    if (setting.lists.empty()) return 0;
+    std::uint64_t kept = rows * sizeof(kernels::ListMask);
+    std::uint64_t largest = 0;
+    for (const ListSetting& list : setting.lists) {
+        struct stat status {};
+        // A list that is no file is not read again; it was of kMaxShortList words or fewer, or
+        // keeps no more than the memberships.
+        const bool is_file = ::stat(list.path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+        const auto bytes = is_file ? static_cast<std::uint64_t>(status.st_size) : 0;
+        largest = std::max(largest, format::list_memory_bytes(bytes, rows));
+        kept += std::min(rows, std::uint64_t{kernels::kMaxShortList}) * sizeof(format::Row);
+    }
+    return kept + largest;
+}
+
 }  // namespace
 
 void install_out_of_memory_handler() {
@@ -59,7 +81,8 @@ Status check_memory_for(const ModelSetting& setting, bool planes, bool locks_fil
     if (!header || !available) return {};
     const format::PlaneShape plane{static_cast<std::size_t>(header->rows), header->dim};
     const bool has_plane = ::faccessat(directory->get(), format::kPlanesFile, F_OK, 0) == 0;
-    std::uint64_t needed = header->rows * kBytesPerRow + kEngineBytes;
+    std::uint64_t needed =
+        header->rows * kBytesPerRow + kEngineBytes + memory_for_lists(setting, header->rows);
     if (planes && !has_plane) needed += plane.bytes();
     if (locks_files) needed += header->file_bytes + (has_plane ? plane.bytes() : 0);
     if (needed <= *available) return {};

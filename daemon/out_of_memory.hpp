@@ -12,11 +12,11 @@ namespace gloved::daemon {
 void install_out_of_memory_handler();
 
 /// Checks whether a reload's model fits into the memory that available_memory() reports, besides
-/// the models that are loaded. Counts what the model's key index, its SpellingIndex and the cpu
-/// engine allocate. `planes`: the engine uses a plane, and so allocates one if the model stores
-/// none. `locks_files`: the files will be locked in memory, and so count too. A model that cannot
-/// be read passes, since loading it gives a better error. GPU memory is not checked here. Error:
-/// unavailable.
+/// the models that are loaded. Counts what the model's indexes, its SpellingIndex, its lists and
+/// the cpu engine allocate. `planes`: the engine uses a plane, and so allocates one if the model
+/// stores none. `locks_files`: the files will be locked in memory, and so count too. A model that
+/// cannot be read passes, since loading it gives a better error. GPU memory is not checked here.
+/// Error: unavailable.
 Status check_memory_for(const ModelSetting& setting, bool planes, bool locks_files);
 
 }  // namespace gloved::daemon

@@ -198,6 +198,8 @@ Reply lists_reply(wire::Form form, const LoadedModel& loaded) {
         line.count("words", list.words);
         line.count("missing", list.missing);
         line.text("checksum", format::hex(list.checksum));
+        line.count("replaced", list.replaced);
+        line.text("origin", to_string(list.origin));
         line.end();
     }
     return {form, wire::Verb::lists, model_fields(loaded.name(), loaded.model()), std::move(lines)};

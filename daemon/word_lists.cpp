@@ -1,31 +1,143 @@
 #include "daemon/word_lists.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "common/error_with.hpp"
-#include "common/format/list_file.hpp"
+#include "common/input_file.hpp"
 #include "common/quoting.hpp"
+#include "common/text_lines.hpp"
 #include "daemon/log.hpp"
 
 namespace gloved::daemon {
+namespace {
 
-Result<WordLists> WordLists::read(std::span<const ListSetting> settings,
-                                  const format::Model& model) {
+using format::ListBuilder;
+using format::ListFile;
+
+/// Maximum size of a list that is a pipe, whose text stays in memory.
+constexpr std::size_t kMaxPipeBytes = std::size_t{64} << 20;
+
+bool is_regular_file(const std::string& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+/// Reads the lists of one model.
+class ListReader {
+  public:
+    ListReader(const format::Model& model, const CaseIndex* cases, PipeTexts& pipes, bool is_reload)
+        : model_(model), pipes_(pipes), is_reload_(is_reload) {
+        if (cases != nullptr)
+            in_other_case_ = [cases](std::string_view word) {
+                return cases->find_in_other_case(word);
+            };
+    }
+
+    /// Reads a list. Sets `origin`.
+    Result<ListFile> read(const ListSetting& setting, ListOrigin& origin) {
+        const bool is_regular = is_regular_file(setting.path);
+        origin = ListOrigin::pipe;
+        if (const auto known = pipes_.find(setting.path); known != pipes_.end() && !is_regular)
+            return read_lines(TextLines(setting.path, known->second));
+        auto file = InputFile::open(setting.path, NoWriter::refuse);
+        if (!file) return file.error();
+        if (file->is_regular()) {
+            origin = ListOrigin::file;
+            auto list = read_lines(TextLines(*file));
+            if (!list) return list;
+            if (Status unchanged = file->check_unchanged(); !unchanged) return unchanged.error();
+            return list;
+        }
+        if (is_reload_) {
+            return error_with(ErrorCode::bad_source,
+                              "{}: is not a regular file any more, and a reload reads no other",
+                              setting.path);
+        }
+        auto text = file->read_all(kMaxPipeBytes);
+        if (!text) return text.error();
+        const auto at = pipes_.emplace(setting.path, *std::move(text)).first;
+        return read_lines(TextLines(setting.path, at->second));
+    }
+
+    /// What `model` has of the words of a list before a reload.
+    ListFile keep(const WordLists::Before& before, std::size_t place) const {
+        ListBuilder builder(model_, in_other_case_);
+        const auto memberships = before.lists.rows()->memberships();
+        for (std::size_t row = 0; row < memberships.size(); ++row) {
+            if ((memberships[row] >> place & 1) != 0) builder.add(before.model.key(row));
+        }
+        return builder.finish();
+    }
+
+  private:
+    Result<ListFile> read_lines(TextLines lines) const {
+        ListBuilder builder(model_, in_other_case_);
+        std::optional<std::string> note;
+        if (Status read = format::read_list(lines, {&builder, 1}, &note); !read)
+            return read.error();
+        if (note) write_log_always(spdlog::level::warn, *note);
+        return builder.finish();
+    }
+
+    const format::Model& model_;
+    ListBuilder::FindInOtherCase in_other_case_;
+    PipeTexts& pipes_;
+    const bool is_reload_;
+};
+
+void log_list(const ListFacts& list, const std::string& path) {
+    std::string text = fmt::format("list {}, {}: {} words, {} not in the model", list.name, path,
+                                   list.words, list.missing);
+    if (list.replaced > 0) text += fmt::format(", {} taken in another case", list.replaced);
+    if (list.origin == ListOrigin::pipe) text += "; no regular file: a reload does not read it";
+    const auto level = list.words == 0 ? spdlog::level::warn : spdlog::level::info;
+    write_log_always(level, text);
+}
+
+}  // namespace
+
+std::string_view to_string(ListOrigin origin) {
+    switch (origin) {
+        case ListOrigin::file:
+            return "file";
+        case ListOrigin::pipe:
+            return "pipe";
+        case ListOrigin::kept:
+            break;
+    }
+    return "kept";
+}
+
+Result<WordLists> WordLists::read(std::span<const ListSetting> settings, const format::Model& model,
+                                  const CaseIndex* cases, PipeTexts& pipes, const Before* before) {
     WordLists lists;
     if (settings.empty()) return lists;
     model.index_words();
     auto all = std::make_shared<kernels::RowLists>(model.rows());
+    ListReader reader(model, cases, pipes, before != nullptr);
     for (const ListSetting& setting : settings) {
-        auto list = format::read_list_file(setting.path, model);
-        if (!list) {
-            return error_with(list.error().code, "list {}: {}", setting.name, list.error().message);
+        const std::size_t place = lists.facts_.size();
+        ListOrigin origin = ListOrigin::file;
+        auto list = reader.read(setting, origin);
+        std::string fault;
+        if (!list) fault = list.error().message;
+        // A file that is being written again has no words for a moment.
+        const bool had_words = before != nullptr && before->lists.facts()[place].words > 0;
+        if (list && list->is_empty && had_words)
+            fault = setting.path + ": has no words; to take the list away, restart without it";
+        if (!fault.empty()) {
+            fault = fmt::format("list {}: {}", setting.name, fault);
+            if (before == nullptr) return Error{list.error().code, fault};
+            list = reader.keep(*before, place);
+            origin = ListOrigin::kept;
+            lists.faults_ += (lists.faults_.empty() ? "" : "; ") + fault;
         }
-        lists.facts_.push_back({setting.name, list->rows.size(), list->missing, list->checksum});
-        const auto level = list->rows.empty() ? spdlog::level::warn : spdlog::level::info;
-        write_log_always(level,
-                         fmt::format("list {}, {}: {} words, {} not in the model", setting.name,
-                                     setting.path, list->rows.size(), list->missing));
+        lists.facts_.push_back({setting.name, list->rows.size(), list->missing, list->checksum,
+                                list->replaced, origin});
+        log_list(lists.facts_.back(), setting.path);
         all->add(std::move(list->rows));
     }
     lists.rows_ = std::move(all);

@@ -3,17 +3,30 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "common/format/list_file.hpp"
 #include "common/format/model.hpp"
 #include "common/result.hpp"
+#include "daemon/case_index.hpp"
 #include "daemon/settings.hpp"
 #include "kernels/row_lists.hpp"
 
 namespace gloved::daemon {
+
+/// Where the words of a list are from.
+enum class ListOrigin {
+    file,  ///< a regular file, which each reload reads
+    pipe,  ///< a pipe, FIFO or device, which was read once, at the start
+    kept,  ///< the list before, since the file could not be read or had no words at the last reload
+};
+/// «file», «pipe» or «kept».
+std::string_view to_string(ListOrigin origin);
 
 /// What LISTS tells about a list.
 struct ListFacts {
@@ -21,17 +34,38 @@ struct ListFacts {
     std::size_t words = 0;       ///< distinct words that the model has
     std::size_t missing = 0;     ///< distinct words that it does not have
     std::uint64_t checksum = 0;  ///< XXH3-64 of `words`, in byte order, each with an LF
+    std::size_t replaced = 0;    ///< distinct words that it has in another case alone
+    ListOrigin origin = ListOrigin::file;
 };
 
-/// Named lists of a model. Immutable: any threads may use them.
+/// The texts of lists that are pipes, by their paths. A pipe can be read once, and its words are
+/// needed by every model that has the list, and at every reload.
+using PipeTexts = std::map<std::string, std::string>;
+
+/// Named lists of a model. Immutable: any threads may use it.
 class WordLists {
   public:
-    /// Reads the files of `settings` (format::read_list_file). Logs what it found in each. Error:
-    /// io, which names the file.
-    static Result<WordLists> read(std::span<const ListSetting> settings,
-                                  const format::Model& model);
+    /// Lists as they were before a reload, and the model that they are of.
+    struct Before {
+        const WordLists& lists;
+        const format::Model& model;
+    };
+
+    /// Reads the files of `settings`. `cases`: the index of `model` if case is ignored, otherwise
+    /// nullptr. Logs what it found in each.
+    ///
+    /// At the start `before` is nullptr. A list that cannot be read is an error (io, bad_source),
+    /// which names the file. Texts of pipes are added to `pipes`.
+    ///
+    /// At a reload, pipes are not read: their words are those of `pipes`. If a file cannot be read,
+    /// is no regular file, or has no words, the list keeps the words of `before` that `model` has,
+    /// and `faults` tells why.
+    static Result<WordLists> read(std::span<const ListSetting> settings, const format::Model& model,
+                                  const CaseIndex* cases, PipeTexts& pipes, const Before* before);
 
     const std::vector<ListFacts>& facts() const { return facts_; }
+    /// Why lists were kept, one after the other; empty if none was.
+    const std::string& faults() const { return faults_; }
     /// The rows of all lists, in the order of facts().
     const std::shared_ptr<const kernels::RowLists>& rows() const { return rows_; }
     /// The lists called `names`. Error: unknown_list.
@@ -39,6 +73,7 @@ class WordLists {
 
   private:
     std::vector<ListFacts> facts_;
+    std::string faults_;
     std::shared_ptr<const kernels::RowLists> rows_ = kernels::no_lists();
 };
 

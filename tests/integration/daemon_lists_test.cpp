@@ -1,9 +1,11 @@
 // Lists of words that requests name: what LISTS shows, what within= and without= leave, and RELOAD.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -48,6 +50,15 @@ Words words_where(const Takes& takes) {
 }
 
 std::string word_of(const std::string& line) { return line.substr(0, line.find('\t')); }
+
+/// The n-th column of a line of LISTS.
+std::string column(std::string line, int n) {
+    for (; n > 0; --n) line.erase(0, line.find('\t') + 1);
+    return word_of(line);
+}
+
+constexpr int kChecksum = 3;
+constexpr int kOrigin = 5;
 
 class Lists : public testing::Test {
   protected:
@@ -171,26 +182,142 @@ TEST_F(Lists, AreFilesInAnyOrderWithAnyLineEnds) {
     // A word that is not there changes no answer, and so not the checksum.
     const std::string more = reloaded("w7\nw107\nw207\nno such word\nW7\nW7\n");
     EXPECT_EQ(more.rfind("few\t3\t2\t", 0), 0U) << more;
-    EXPECT_EQ(more.substr(more.rfind('\t')), plain.substr(plain.rfind('\t')));
+    EXPECT_EQ(column(more, kChecksum), column(plain, kChecksum));
     const std::string fewer = reloaded("w7\nw107\n");
-    EXPECT_NE(fewer.substr(fewer.rfind('\t')), plain.substr(plain.rfind('\t')));
-    EXPECT_EQ(reloaded("").rfind("few\t0\t0\t", 0), 0U);
+    EXPECT_NE(column(fewer, kChecksum), column(plain, kChecksum));
+    // Some editors begin a file with a byte order mark.
+    EXPECT_EQ(reloaded("\xEF\xBB\xBFw7\nw107\nw207\n"), plain);
+    // No word of it is in the model: it is a list all the same.
+    EXPECT_EQ(reloaded("none of them\n").rfind("few\t0\t1\t", 0), 0U);
     EXPECT_EQ(ask("NEAR within=few w1"), Lines{});
     EXPECT_EQ(ask("NEAR without=few k=1000 w1").size(), kRows - 1);
 }
 
-TEST_F(Lists, ThatCannotBeReadLeaveTheOldOnesServing) {
+TEST_F(Lists, ThatCannotBeReadStayAsTheyWere) {
     const Lines before = ask("NEAR within=few w1");
     ASSERT_EQ(before.size(), 3U);
-    std::filesystem::remove(dir_ / "few");
-    const std::string status = connection_->ask("RELOAD main").status;
-    EXPECT_EQ(status.rfind("ERR unavailable main: reload failed, the old model keeps serving: list "
-                           "few: " +
-                               (dir_ / "few"),
-                           0),
-              0U)
-        << status;
-    EXPECT_EQ(ask("NEAR within=few w1"), before);
+    const std::string few = dir_ / "few";
+    struct Case {
+        std::string what;
+        std::function<void()> make;
+    };
+    const std::vector<Case> cases = {
+        {few + ": cannot open: No such file", [] {}},
+        {few + ": has no words; to take the list away, restart without it",
+         [&] { write_file(few, "\n\r\n"); }},
+        {few + ": is not a regular file any more", [&] { ::mkfifo(few.c_str(), 0600); }},
+        {few + ": is a directory", [&] { std::filesystem::create_directory(few); }},
+        {few + ": is UTF-16 text", [&] { write_file(few, "\xFF\xFEw"); }},
+        {few + ": line 2: holds a NUL byte", [&] { write_file(few, std::string("w7\nw\0", 5)); }},
+        {few + ": line 1: is longer than 64 KiB",
+         [&] { write_file(few, std::string(10'000'000, 'w')); }},
+    };
+    std::size_t failed = 0;
+    for (const Case& each : cases) {
+        std::filesystem::remove(few);
+        each.make();
+        // The model is another one, so that the reload shows.
+        make_model(dir_ / "main", random_entries(kRows, 8, 10 + failed));
+        const std::string old = field(connection_->ask("NEAR w1"), "generation");
+        const std::string status = connection_->ask("RELOAD main").status;
+        const std::string wanted = "main: reloaded, but the old words stay: list few: " + each.what;
+        EXPECT_EQ(status.rfind("ERR unavailable " + wanted, 0), 0U) << status;
+        EXPECT_NE(field(connection_->ask("NEAR w1"), "generation"), old);
+        EXPECT_EQ(ask("NEAR within=few w1").size(), 3U);
+        const std::string line = ask("LISTS")[0];
+        EXPECT_EQ(line.rfind("few\t3\t0\t", 0), 0U) << line;
+        EXPECT_EQ(column(line, kOrigin), "kept");
+        const Lines stats = ask("STATS");
+        const auto has = [&](const std::string& fact) {
+            return std::ranges::any_of(
+                stats, [&](const std::string& stat) { return stat.rfind(fact, 0) == 0; });
+        };
+        EXPECT_TRUE(has("health\tdegraded"));
+        EXPECT_TRUE(has("health_reason\t" + wanted)) << each.what;
+        EXPECT_TRUE(has("failed_reloads\t" + std::to_string(++failed)));
+    }
+    std::filesystem::remove(few);
+    write_file(few, "w1\n");
+    EXPECT_EQ(connection_->ask("RELOAD main").status, "OK 1");
+    EXPECT_EQ(column(ask("LISTS")[0], kOrigin), "file");
+    EXPECT_EQ(ask("STATS")[0], "health\tserving");
+}
+
+/// A shell runs gloved with the lists that it can name, and two models.
+class PipedLists : public testing::Test {
+  protected:
+    void start(const std::string& options) {
+        make_model(dir_ / "m", random_entries(50, 3, 1));
+        make_model(dir_ / "n", random_entries(40, 3, 2));
+        const std::string command = fmt::format(
+            "exec \"$0\" --model \"$1\"/m --model \"$1\"/n --socket \"$1\"/s {}", options);
+        daemon_.emplace(
+            std::vector<std::string>{"/bin/bash", "-c", command, program("gloved"), dir_.path()});
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (daemon_->running() && std::chrono::steady_clock::now() < deadline &&
+               daemon_->output().find("ready after") == std::string::npos)
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        ASSERT_NE(daemon_->output().find("ready after"), std::string::npos) << daemon_->output();
+        connection_.emplace(dir_ / "s");
+    }
+
+    Lines ask(const std::string& line) { return connection_->ask(line).lines; }
+
+    TempDir dir_;
+    std::optional<Background> daemon_;
+    std::optional<Connection> connection_;
+};
+
+TEST_F(PipedLists, KeepTheirWordsOverReloadsAndForEveryModel) {
+    start("--list banned=<(sleep 0.3; printf 'w1\\nw45\\n') --list none=<(:)");
+    for (int round = 0; round < 3; ++round) {
+        const Lines lists = ask("LISTS");
+        ASSERT_EQ(lists.size(), 2U);
+        EXPECT_EQ(lists[0].rfind("banned\t2\t0\t", 0), 0U) << lists[0];
+        EXPECT_EQ(column(lists[0], kOrigin), "pipe");
+        EXPECT_EQ(lists[1].rfind("none\t0\t0\t", 0), 0U) << lists[1];
+        EXPECT_EQ(ask("LISTS model=n")[0].rfind("banned\t1\t1\t", 0), 0U);
+        EXPECT_EQ(ask("NEAR k=100 exclude=none without=banned w1").size(), 48U);
+        EXPECT_EQ(connection_->ask("RELOAD").status, "OK 2");
+    }
+    // A word that the model did not have is not lost: another model may have it.
+    make_model(dir_ / "n", random_entries(50, 3, 3));
+    EXPECT_EQ(connection_->ask("RELOAD n").status.substr(0, 4), "OK 1");
+    EXPECT_EQ(ask("LISTS model=n")[0].rfind("banned\t2\t0\t", 0), 0U);
+    EXPECT_NE(daemon_->output().find("a reload does not read it"), std::string::npos);
+}
+
+TEST_F(PipedLists, AreReadAsFilesOnceTheyAreFiles) {
+    ASSERT_EQ(::mkfifo((dir_ / "f").c_str(), 0600), 0);
+    start("--list f=\"$1\"/f & printf 'w1\\n' > \"$1\"/f; wait");
+    EXPECT_EQ(column(ask("LISTS")[0], kOrigin), "pipe");
+    std::filesystem::remove(dir_ / "f");
+    write_file(dir_ / "f", "w2\nw3\n");
+    EXPECT_EQ(connection_->ask("RELOAD").status, "OK 2");
+    EXPECT_EQ(ask("LISTS")[0].rfind("f\t2\t0\t", 0), 0U);
+    EXPECT_EQ(column(ask("LISTS")[0], kOrigin), "file");
+    connection_.reset();
+}
+
+TEST_F(Lists, FollowTheRuleForCase) {
+    const TempDir dir;
+    make_model(dir / "m", {{"snake", {1, 0}}, {"Paris", {0, 1}}, {"cat", {1, 1}}});
+    write_file(dir / "caps", "SNAKE\nsnake\nParis\nPARIS\nPARIS\nDog\n");
+    for (const bool ignores : {false, true}) {
+        std::vector<std::string> options = {"--list", "caps=" + (dir / "caps")};
+        if (ignores) options.insert(options.end(), {"--case", "ignore"});
+        Daemon daemon("m=" + (dir / "m"), options);
+        Connection connection(daemon.socket_path());
+        const std::string line = connection.ask("LISTS").lines.at(0);
+        EXPECT_EQ(line.rfind(ignores ? "caps\t2\t1\t" : "caps\t2\t3\t", 0), 0U) << line;
+        EXPECT_EQ(column(line, 4), ignores ? "2" : "0");
+    }
+    write_file(dir / "caps", "SNAKE\nCAT\n");
+    Daemon daemon("m=" + (dir / "m"), {"--list", "caps=" + (dir / "caps"), "--case", "ignore"});
+    Connection connection(daemon.socket_path());
+    EXPECT_EQ(connection.ask("NEAR within=caps exclude=none snake").lines.size(), 2U);
+    // What a request says of its own words changes no list.
+    EXPECT_EQ(connection.ask("NEAR within=caps case=exact exclude=none snake").lines.size(), 2U);
 }
 
 /// An answer is by the list that was read with its model: the old one or the new one, whole.

@@ -391,7 +391,7 @@ TEST_F(VerifyAudit, SaysWhichListOrModelIsAnother) {
     EXPECT_TRUE(other.detail("answer on line 2").starts_with("the answer of another model: of "))
         << other.detail("answer on line 2");
     EXPECT_EQ(audit({replies.at(1)}).exit_code, 1);
-    EXPECT_NE(audit({}).detail("answers").find("no file of answers"), std::string::npos);
+    EXPECT_NE(audit({}).detail("answers").find("holds no answers"), std::string::npos);
 }
 
 /// Small lies about an answer of three words, one of which was left out and two replaced.

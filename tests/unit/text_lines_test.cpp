@@ -1,4 +1,4 @@
-// TextLines and InputFile: how every program reads a file of words.
+// TextLines, InputFile and ListBuilder: how every program reads a file of words.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,10 @@
 #include <thread>
 #include <vector>
 
+#include "common/format/list_file.hpp"
 #include "common/input_file.hpp"
 #include "common/text_lines.hpp"
+#include "tests/support/small_model.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace gloved {
@@ -177,6 +179,48 @@ TEST(InputFile, NoticesThatAFileIsWrittenTo) {
     EXPECT_TRUE(file->check_unchanged());
     std::ofstream(dir / "file", std::ios::app) << "d";
     EXPECT_FALSE(file->check_unchanged());
+}
+
+TEST(ListBuilder, CountsDistinctWordsInBoundedMemory) {
+    const TempDir dir;
+    const format::Model model = tests::make_model(dir / "m", tests::random_entries(50, 3, 1));
+    format::WordHashes hashes;
+    for (int round = 0; round < 3; ++round) {
+        for (int i = 0; i < 100'000; ++i) hashes.add(fmt::format("x{}", i));
+    }
+    EXPECT_GE(hashes.at_least(), 50'000U);
+    EXPECT_EQ(hashes.count(), 100'000U);
+    format::ListBuilder builder(model);
+    for (int i = 0; i < 1'000'000; ++i) builder.add("w7");
+    for (int i = 0; i < 1'000'000; ++i) builder.add("nothing");
+    const format::ListFile list = builder.finish();
+    EXPECT_EQ(list.rows.size(), 1U);
+    EXPECT_EQ(list.missing, 1U);
+    EXPECT_FALSE(list.is_empty);
+    EXPECT_TRUE(format::ListBuilder(model).finish().is_empty);
+}
+
+TEST(ListBuilder, RefusesWhatIsNoListOfWords) {
+    const TempDir dir;
+    const format::Model model = tests::make_model(dir / "m", tests::random_entries(50, 3, 1));
+    std::uint64_t next = 0;
+    TextLines lines("f", [&](std::span<char> buffer) {
+        std::size_t used = 0;
+        while (used + 20 < buffer.size())
+            used = static_cast<std::size_t>(fmt::format_to(buffer.data() + used, "{}\n", next++) -
+                                            buffer.data());
+        return Result<std::size_t>(used);
+    });
+    format::ListBuilder builder(model);
+    const Status read = format::read_list(lines, {&builder, 1});
+    ASSERT_FALSE(read);
+    EXPECT_NE(read.error().message.find("more than 4194304 words so far are not in the model"),
+              std::string::npos)
+        << read.error().message;
+    EXPECT_LE(next, 2 * format::kMaxOtherWords + 10'000);
+    // What is reckoned for a file of any size is what its hashes take at most.
+    EXPECT_LE(format::list_memory_bytes(std::uint64_t{1} << 40, 50), std::uint64_t{256} << 20);
+    EXPECT_GE(format::list_memory_bytes(1 << 20, 50), 8U * (1 << 19));
 }
 
 }  // namespace

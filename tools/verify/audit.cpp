@@ -7,8 +7,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <fstream>
-#include <iostream>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -22,10 +20,11 @@
 
 #include "common/case_fold.hpp"
 #include "common/error_with.hpp"
-#include "common/files.hpp"
 #include "common/format/list_file.hpp"
+#include "common/input_file.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
+#include "common/text_lines.hpp"
 #include "common/wire/json_string.hpp"
 #include "common/wire/request.hpp"
 #include "common/wire/request_line.hpp"
@@ -42,7 +41,10 @@ using kernels::Hit;
 using nlohmann::json;
 using wire::Verb;
 
-using ListFiles = std::map<std::string, format::ListFile>;
+/// What a list's file is for the model: by the words as they stand, and where case is ignored. A
+/// daemon looks lists up by its option --case, and the checksum tells which.
+using ListReadings = std::array<format::ListFile, 2>;
+using ListFiles = std::map<std::string, ListReadings>;
 
 /// The fault of an answer.
 Error wrong(std::string message) { return {ErrorCode::mismatch, std::move(message)}; }
@@ -53,9 +55,12 @@ class Words {
   public:
     explicit Words(const Model& model) : model_(model) {}
 
-    std::optional<Row> find(const std::string& word, bool ignores_case) {
+    std::optional<Row> find(std::string_view word, bool ignores_case) {
         if (const auto row = model_.find(word)) return row;
-        if (!ignores_case) return std::nullopt;
+        return ignores_case ? find_in_other_case(word) : std::nullopt;
+    }
+
+    std::optional<Row> find_in_other_case(std::string_view word) {
         for (const std::string& form : {lower_case(word), capitalized(word), upper_case(word)}) {
             if (const auto row = model_.find(form)) return row;
         }
@@ -88,6 +93,8 @@ struct Question {
     std::vector<std::string> skipped;
     std::vector<std::pair<std::string, std::string>> replaced;
     std::uint64_t unlisted = 0;
+    /// The rows of the lists that it names, by name.
+    std::map<std::string, const std::vector<Row>*> lists;
 };
 
 /// Looks up the words of a request. Error: mismatch, if the daemon would have refused it.
@@ -172,8 +179,8 @@ bool has_same_bits(double a, double b) {
 /// Answers questions and compares. Any number of threads may use it.
 class Auditor {
   public:
-    Auditor(const Model& model, const ListFiles& lists)
-        : model_(model), lists_(lists), words_(model), norms_(oracle_norms(model)) {}
+    Auditor(const Model& model, const ListFiles& lists, Words& words)
+        : model_(model), lists_(lists), words_(words), norms_(oracle_norms(model)) {}
 
     /// Whether a reply is one of those that are checked.
     static bool is_answer(const json& reply) {
@@ -194,7 +201,7 @@ class Auditor {
         if (!question) return question.error();
         if (wire::verb_name(question->request.verb) != reply.at("verb").get<std::string>())
             return wrong("its request is of another verb");
-        if (Status same = check_lists(reply, question->request.options); !same) return same;
+        if (Status same = check_lists(reply, *question); !same) return same;
         if (Status same = check_notes(reply, *question); !same) return same;
         const auto hits = answer(*question);
         if (!hits) return hits.error();
@@ -216,8 +223,9 @@ class Auditor {
         return {};
     }
 
-    /// Compares the checksums of the lists that `options` name.
-    Status check_lists(const json& reply, const wire::Options& options) const {
+    /// Compares the checksums of the lists that the question names, and sets Question::lists.
+    Status check_lists(const json& reply, Question& question) const {
+        const wire::Options& options = question.request.options;
         std::set<std::string> named(options.within.begin(), options.within.end());
         named.insert(options.without.begin(), options.without.end());
         std::map<std::string, std::string> told;
@@ -233,11 +241,17 @@ class Auditor {
                 return wrong(
                     fmt::format("the list {0} is missing: give it with --list {0}=FILE", name));
             }
-            const std::string own = format::hex(list->second.checksum);
-            if (checksum->second != own) {
+            const auto& readings = list->second;
+            const auto is_told = [&](const format::ListFile& reading) {
+                return format::hex(reading.checksum) == checksum->second;
+            };
+            const auto same = std::ranges::find_if(readings, is_told);
+            if (same == readings.end()) {
                 return wrong(fmt::format("another list {}: of checksum {}, the file has {}", name,
-                                         printable(checksum->second), own));
+                                         printable(checksum->second),
+                                         format::hex(readings[0].checksum)));
             }
+            question.lists[name] = &same->rows;
         }
         if (lists.is_array() && lists.size() == named.size()) return {};
         return wrong("it names other lists than its request");
@@ -264,12 +278,12 @@ class Auditor {
     /// Which rows of the question's filters an answer may have.
     class Filter {
       public:
-        Filter(const Model& model, const ListFiles& lists, const Question& question)
+        Filter(const Model& model, const Question& question)
             : model_(model), options_(question.request.options), inputs_(question.rows) {
             for (const std::string& name : distinct(options_.within))
-                within_.push_back(&lists.at(name).rows);
+                within_.push_back(question.lists.at(name));
             for (const std::string& name : distinct(options_.without))
-                without_.push_back(&lists.at(name).rows);
+                without_.push_back(question.lists.at(name));
             std::ranges::sort(inputs_);
         }
         bool takes(Row row, double score) const {
@@ -299,7 +313,7 @@ class Auditor {
     /// The hits. Error: mismatch, if there is no direction to search in.
     Result<std::vector<Hit>> answer(const Question& question) const {
         const wire::Request& request = question.request;
-        const Filter filter(model_, lists_, question);
+        const Filter filter(model_, question);
         const auto eligible = [&](Row row, double score) { return filter.takes(row, score); };
         const auto is_zero = [](const std::vector<float>& vector) {
             return std::ranges::all_of(vector, [](float value) { return value == 0; });
@@ -436,7 +450,7 @@ class Auditor {
 
     const Model& model_;
     const ListFiles& lists_;
-    Words words_;
+    Words& words_;
     const std::vector<double> norms_;
 };
 
@@ -489,19 +503,37 @@ void check_line(Auditor& auditor, Line& line) try {
     line.sound = wrong(fmt::format("a member is missing or of another type: {}", error.what()));
 }
 
-Result<ListFiles> read_lists(const Model& model, const AuditChecks& checks,
-                             const Reporter& report) {
+Result<ListFiles> read_lists(const Model& model, const AuditChecks& checks, Words& words,
+                             const std::atomic<bool>& stop, const Reporter& report) {
     ListFiles lists;
     for (const AuditChecks::List& list : checks.lists) {
-        auto read = format::read_list_file(list.path, model);
-        if (!read) return read.error();
-        report({"list " + list.name, true,
-                fmt::format("{} words, {} not in the model, checksum {}", read->rows.size(),
-                            read->missing, format::hex(read->checksum))});
-        lists.emplace(list.name, *std::move(read));
+        auto file = InputFile::open(list.path, NoWriter::wait, &stop);
+        if (!file) return file.error();
+        TextLines lines(*file);
+        std::array builders = {format::ListBuilder(model),
+                               format::ListBuilder(model, [&](std::string_view word) {
+                                   return words.find_in_other_case(word);
+                               })};
+        std::optional<std::string> note;
+        if (Status read = format::read_list(lines, builders, &note); !read) return read.error();
+        const ListReadings& readings =
+            lists[list.name] = {builders[0].finish(), builders[1].finish()};
+        std::string detail =
+            fmt::format("{} words, {} not in the model, checksum {}", readings[0].rows.size(),
+                        readings[0].missing, format::hex(readings[0].checksum));
+        if (readings[1].replaced > 0) {
+            detail += fmt::format("; with --case ignore {} words, {} not in the model, checksum {}",
+                                  readings[1].rows.size(), readings[1].missing,
+                                  format::hex(readings[1].checksum));
+        }
+        if (note) detail += "; " + *note;
+        report({"list " + list.name, true, detail});
     }
     return lists;
 }
+
+/// Maximum length of a reply: a MATRIX of 4,096 words has 340 MB.
+constexpr std::size_t kMaxReplyBytes = std::size_t{1} << 30;
 
 /// What was found in all.
 struct Tally {
@@ -510,24 +542,28 @@ struct Tally {
     std::uint64_t others = 0;
 };
 
-Result<Tally> check_lines(std::istream& in, const AuditChecks& checks, Auditor& auditor,
-                          std::size_t threads, const std::atomic<bool>& stop,
-                          const Reporter& report) {
+Result<Tally> check_lines(TextLines& lines, Auditor& auditor, std::size_t threads,
+                          const std::atomic<bool>& stop, const Reporter& report) {
     Tally tally;
     std::optional<Progress> progress(std::in_place, "auditing", 0, ProgressUnit{"answers", 1});
-    std::uint64_t read = 0;
     const auto produce = [&](Line& line) -> Result<bool> {
-        do {
-            if (stop) return source::interrupted();
-            if (!std::getline(in, line.text)) {
-                if (in.bad()) return Error{ErrorCode::io, checks.file + ": cannot be read"};
-                return false;
-            }
-            line.number = ++read;
-        } while (line.text.empty() || line.text == "\r");
+        if (stop) return source::interrupted();
+        const std::uint64_t before = lines.number();
+        const auto read = lines.next_word();
+        line = {lines.number(), {}, true, {}};
+        // A line that is no text is one wrong answer; other faults are the file's.
+        if (!read && line.number == before) return read.error();
+        if (!read) {
+            line.sound = read.error();
+            return true;
+        }
+        if (!*read) return false;
+        line.text = **read;
         return true;
     };
-    const auto work = [&](Line& line) { check_line(auditor, line); };
+    const auto work = [&](Line& line) {
+        if (line.sound) check_line(auditor, line);
+    };
     const auto take = [&](Line& line) -> Status {
         ++(line.is_answer ? tally.answers : tally.others);
         progress->update(tally.answers);
@@ -548,26 +584,28 @@ Result<Tally> check_lines(std::istream& in, const AuditChecks& checks, Auditor& 
 Status check_audit(const Model& model, const AuditChecks& checks, std::size_t threads,
                    const std::atomic<bool>& stop, const Reporter& report) {
     model.index_words();
-    const auto lists = read_lists(model, checks, report);
+    Words words(model);
+    const auto lists = read_lists(model, checks, words, stop, report);
     if (!lists) {
+        if (lists.error().code == ErrorCode::interrupted) return lists.error();
         report({"lists", false, lists.error().message});
         return {};
     }
-    std::ifstream file;
-    if (checks.file != "-") {
-        file.open(checks.file, std::ios::binary);
-        // An ifstream opens a directory, too, and finds it empty.
-        if (!file || file.peek() == std::ifstream::traits_type::eof()) {
-            report({"answers", false, checks.file + ": no file of answers, or an empty one"});
-            return {};
-        }
+    auto file = InputFile::open(checks.file, NoWriter::wait, &stop);
+    if (!file) {
+        report({"answers", false, file.error().message});
+        return {};
     }
-    Auditor auditor(model, *lists);
-    const auto tally =
-        check_lines(checks.file == "-" ? std::cin : file, checks, auditor, threads, stop, report);
+    TextLines replies(*file, kMaxReplyBytes);
+    Auditor auditor(model, *lists, words);
+    const auto tally = check_lines(replies, auditor, threads, stop, report);
     if (!tally) {
         if (tally.error().code == ErrorCode::interrupted) return tally.error();
         report({"answers", false, tally.error().message});
+        return {};
+    }
+    if (tally->answers + tally->others == 0) {
+        report({"answers", false, checks.file + ": holds no answers"});
         return {};
     }
     std::string detail = fmt::format("{} of {} are those of a plain float64 search",
