@@ -21,6 +21,7 @@ namespace {
 
 using verify::judge;
 using verify::PublishedFile;
+using State = verify::DownloadVerdict::State;
 
 constexpr std::string_view kOfAbc =
     "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
@@ -78,13 +79,13 @@ TEST_F(VerifyDownload, KnowsAFileByItsContent) {
     };
     const std::string digits(kOfAbc);
     const auto same = verdict("/a/b/other.zip", 3, digits);
-    EXPECT_TRUE(same.published);
+    EXPECT_EQ(same.state, State::same);
     EXPECT_EQ(same.name, "abc.zip");
     EXPECT_EQ(same.detail, "is abc.zip as published: 3 bytes, SHA-256 " + digits);
 
     const auto expect_not = [](const verify::DownloadVerdict& not_same, const std::string& name,
                                const std::string& part) {
-        EXPECT_FALSE(not_same.published);
+        EXPECT_EQ(not_same.state, name.empty() ? State::unknown : State::differs);
         EXPECT_EQ(not_same.name, name);
         EXPECT_NE(not_same.detail.find(part), std::string::npos) << not_same.detail;
     };
@@ -95,6 +96,26 @@ TEST_F(VerifyDownload, KnowsAFileByItsContent) {
     expect_not(verdict("unsized.zip", 3, "22"), "unsized.zip", "SHA-256 22; fetch it again");
     expect_not(verdict("abc.zip.part", 3, "22"), "", "(other.zip, abc.zip, unsized.zip)");
     expect_not(verdict("-", 3, "22"), "", "none of the files");
+}
+
+TEST_F(VerifyDownload, OfAFileWithoutAKnownChecksumSaysSo) {
+    const auto done = verify({"--download", file("glove.2024.wikigiga.300d.zip", "abc")});
+    EXPECT_EQ(done.exit_code, 3);
+    EXPECT_EQ(done.out.find("unknown " + (dir_ / "glove.2024.wikigiga.300d.zip") +
+                            " may be glove.2024.wikigiga.300d.zip, of which no checksum is "
+                            "published: 3 bytes, SHA-256 ba78"),
+              0U)
+        << done.out;
+    // A single project names that of this one, which is said either way.
+    const auto other = verify({"--download", file("glove.2024.wikigiga.50d.zip", "abc")});
+    EXPECT_EQ(other.exit_code, 1);
+    EXPECT_NE(other.out.find("as one project names it; no checksum is published"),
+              std::string::npos)
+        << other.out;
+    const PublishedFile named = {"x.zip", kOfAbc, 3, true};
+    const auto same = judge({"y.zip", 3, std::string(kOfAbc)}, {&named, 1});
+    EXPECT_EQ(same.state, State::same);
+    EXPECT_NE(same.detail.find("is x.zip as one project names it"), std::string::npos);
 }
 
 TEST_F(VerifyDownload, PublishedChecksumsAreDistinctAndComplete) {
@@ -118,11 +139,11 @@ TEST_F(VerifyDownload, TheProgramSaysItInALine) {
     EXPECT_NE(done.out.find("it should have 2,176,768,927 bytes and ends too early"),
               std::string::npos);
     const auto json = verify({"--json", "--download", file("my\nown", "abc")});
-    EXPECT_EQ(json.exit_code, 1);
+    EXPECT_EQ(json.exit_code, 3);
     const auto facts = nlohmann::json::parse(json.out);
     EXPECT_EQ(facts["sha256"], kOfAbc);
     EXPECT_EQ(facts["bytes"], 3);
-    EXPECT_EQ(facts["ok"], false);
+    EXPECT_TRUE(facts["ok"].is_null());
     EXPECT_TRUE(facts["name"].is_null());
     EXPECT_EQ(verify({"--download", dir_ / "none"}).exit_code, 1);
 }

@@ -25,6 +25,18 @@ TEST(Stanford, SuspectsAShorterFileOfItsNameOnly) {
     EXPECT_FALSE(maybe_truncated("glove.6B.100d.sample.txt", 10, 100));  // says that it is a part
 }
 
+TEST(Stanford, ComparesFilesOf2024WithTheirLikeAlone) {
+    // How many lines the one of 300 numbers has is not published.
+    EXPECT_FALSE(maybe_truncated("glove.2024.wikigiga.300d.zip", 1'291'147, 300));
+    EXPECT_FALSE(maybe_truncated("glove.2024.dolma.300d.zip", 1'200'000, 300));
+    EXPECT_FALSE(maybe_truncated("dolma_300_2024_1.2M.100_combined.txt", 1'200'000, 300));
+    EXPECT_FALSE(maybe_truncated("wiki_giga_2024_100_MFT20_combined.txt", 1'100'000, 100));
+    EXPECT_EQ(maybe_truncated("wiki_giga_2024_50_MFT20_combined.txt", 1'200'000, 50)->name,
+              "glove.2024.wikigiga.50d");
+    EXPECT_EQ(maybe_truncated("glove.2024.wikigiga.50d.zip", 1'200'000, 50)->lines, 1'291'147U);
+    EXPECT_FALSE(maybe_truncated("glove.txt", 1'200'000, 50));
+}
+
 TEST(Stanford, GroupsDigits) {
     EXPECT_EQ(with_commas(0), "0");
     EXPECT_EQ(with_commas(999), "999");

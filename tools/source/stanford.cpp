@@ -25,6 +25,9 @@ constexpr std::array kKnownFiles = {
     KnownFile{"glove.2024.wikigiga.50d", 50, 1'291'147},
 };
 
+/// The files of 2024. Of most, no number of lines is known.
+constexpr std::string_view kOf2024 = "2024";
+
 bool contains_ignoring_case(std::string_view name, std::string_view lower_word) {
     const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; };
     return std::search(name.begin(), name.end(), lower_word.begin(), lower_word.end(), same) !=
@@ -43,11 +46,13 @@ std::optional<KnownFile> known_file(std::uint64_t lines, std::size_t dim) {
 std::optional<KnownFile> maybe_truncated(std::string_view name, std::uint64_t lines,
                                          std::size_t dim) {
     const std::string_view base = name.substr(name.rfind('/') + 1);  // npos + 1 is 0
-    if (!contains_ignoring_case(base, "glove") || contains_ignoring_case(base, "sample") ||
-        known_file(lines, dim))
-        return std::nullopt;
+    const auto has = [&](std::string_view word) { return contains_ignoring_case(base, word); };
+    const bool of_2024 = has(kOf2024);
+    const bool is_glove = has("glove") || (of_2024 && has("wiki_giga"));
+    if (!is_glove || has("sample") || known_file(lines, dim)) return std::nullopt;
     std::optional<KnownFile> nearest;
     for (const KnownFile& file : kKnownFiles) {
+        if ((file.name.find(kOf2024) != std::string_view::npos) != of_2024) continue;
         if (file.dim == dim && file.lines > lines && (!nearest || file.lines < nearest->lines))
             nearest = file;
     }

@@ -22,8 +22,9 @@ std::optional<KnownFile> known_file(std::uint64_t lines, std::size_t dim);
 
 /// Finds the published file of which a source with `lines` lines of `dim` numbers may be a
 /// truncated copy: of the published files with this dim and more lines, the shortest. `name` is the
-/// source's path, or the member's in a zip archive. nullopt if the source is a known file, or if
-/// `name` does not contain «glove», in any case, or contains «sample».
+/// source's path, or the member's in a zip archive. A name with «2024» is compared with the files
+/// of that year alone, another with the others. nullopt if the source is a known file, or if `name`
+/// contains neither «glove», in any case, nor «2024» and «wiki_giga», or contains «sample».
 std::optional<KnownFile> maybe_truncated(std::string_view name, std::uint64_t lines,
                                          std::size_t dim);
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <span>
@@ -27,7 +28,8 @@ constexpr std::size_t kReadBytes = std::size_t{1} << 20;
 
 constexpr std::string_view kOrigin = "https://nlp.stanford.edu/projects/glove/";
 
-// Each checksum is named alike by several independent projects that fetch these files.
+// Stanford publishes no checksums. Each of these is named alike by several independent projects
+// that fetch the files, unless of_one_project.
 constexpr std::array kPublished = {
     PublishedFile{"glove.6B.zip",
                   "617afb2fe6cbd085c235baf7a465b96f4112bd7f7ccb2b2cbd649fed9cbcf2fb", 862'182'613},
@@ -42,6 +44,31 @@ constexpr std::array kPublished = {
                   "9641ef45628fd8c5c0bc555c8944f7bad7bce36ae7be3cafff0bb109fe60883e", 0},
     PublishedFile{"glove.twitter.27B.zip",
                   "792af52f795d1a32c9842a3240f5f3fe5e941a8ff6df5eb0f9d668092ebc019c", 0},
+    PublishedFile{"glove.2024.wikigiga.50d.zip",
+                  "afa5e258ee38272db6394547c4b075ecbb7b2164e98542c8d1237b6029b35a65", 0, true},
+    PublishedFile{"wiki_giga_2024_50_MFT20_vectors_seed_123_alpha_0.75_eta_0.075_combined.txt",
+                  "16c4253cb9a19045dcdc758b6a1eda52d3c37b894dea2601a45046b4300a8d10", 842'192'707,
+                  true},
+};
+
+// Of these nobody names a checksum.
+constexpr std::string_view kWithoutChecksum[] = {
+    "glove.6B.50d.txt",
+    "glove.6B.200d.txt",
+    "glove.6B.300d.txt",
+    "glove.42B.300d.txt",
+    "glove.twitter.27B.25d.txt",
+    "glove.twitter.27B.50d.txt",
+    "glove.twitter.27B.100d.txt",
+    "glove.twitter.27B.200d.txt",
+    "glove.2024.dolma.300d.zip",
+    "dolma_300_2024_1.2M.100_combined.txt",
+    "glove.2024.wikigiga.300d.zip",
+    "wiki_giga_2024_300_MFT20_vectors_seed_2024_alpha_0.75_eta_0.05_combined.txt",
+    "glove.2024.wikigiga.200d.zip",
+    "wiki_giga_2024_200_MFT20_vectors_seed_2024_alpha_0.75_eta_0.05_combined.txt",
+    "glove.2024.wikigiga.100d.zip",
+    "wiki_giga_2024_100_MFT20_vectors_seed_2024_alpha_0.75_eta_0.05.050_combined.txt",
 };
 
 /// SHA-256 of what is appended.
@@ -102,27 +129,38 @@ Result<Download> read_download(const std::string& path, const std::atomic<bool>&
 }
 
 DownloadVerdict judge(const Download& download, std::span<const PublishedFile> published) {
+    using State = DownloadVerdict::State;
     const std::string figures =
         fmt::format("{} bytes, SHA-256 {}", with_commas(download.bytes), download.sha256);
     const auto same = std::ranges::find(published, download.sha256, &PublishedFile::sha256);
     if (same != published.end()) {
-        return {true, std::string(same->name),
-                fmt::format("is {} as published: {}", same->name, figures)};
+        return {State::same, std::string(same->name),
+                fmt::format("is {} as {}: {}", same->name,
+                            same->of_one_project ? "one project names it; no checksum is published"
+                                                 : "published",
+                            figures)};
     }
     const std::string_view name =
         std::string_view(download.path).substr(download.path.rfind('/') + 1);  // npos + 1 is 0
     const auto named = std::ranges::find(published, name, &PublishedFile::name);
     if (named != published.end()) {
-        return {false, std::string(name),
-                fmt::format("is not {} as published, whose SHA-256 is {}: {}{}; fetch it again "
-                            "from {}",
-                            name, named->sha256, figures, compare_sizes(download.bytes, *named),
-                            kOrigin)};
+        return {
+            State::differs, std::string(name),
+            fmt::format("is not {} as {}, whose SHA-256 is {}: {}{}; fetch it again from {}", name,
+                        named->of_one_project ? "one project names it; no checksum is published"
+                                              : "published",
+                        named->sha256, figures, compare_sizes(download.bytes, *named), kOrigin)};
+    }
+    const bool zip = name.ends_with(".zip");
+    if (std::ranges::find(kWithoutChecksum, name) != std::end(kWithoutChecksum)) {
+        return {State::unknown, std::string(name),
+                fmt::format("may be {}, of which no checksum is published: {}{}", name, figures,
+                            zip ? "; unzip -t checks it by the sums in it" : "")};
     }
     std::string known;
     for (const PublishedFile& file : published)
         known += fmt::format("{}{}", known.empty() ? "" : ", ", file.name);
-    return {false,
+    return {State::unknown,
             {},
             fmt::format("is none of the files whose checksums are known ({}): {}", known, figures)};
 }

@@ -1,4 +1,4 @@
-// Compares a download with the checksums that are published for Stanford's GloVe files.
+// Compares a download with the checksums that are known of Stanford's GloVe files.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,9 @@ namespace gloved::verify {
 /// A published file.
 struct PublishedFile {
     std::string_view name;
-    std::string_view sha256;  ///< 64 lower-case hexadecimal digits
-    std::uint64_t bytes = 0;  ///< its size; 0: unknown
+    std::string_view sha256;      ///< 64 lower-case hexadecimal digits
+    std::uint64_t bytes = 0;      ///< its size; 0: unknown
+    bool of_one_project = false;  ///< a single project names the checksum; otherwise several do
 };
 
 /// The files whose checksums are known.
@@ -30,10 +31,15 @@ struct Download {
 
 /// What is known of a download.
 struct DownloadVerdict {
-    bool published = false;  ///< its checksum is one of those published
-    std::string name;        ///< of the published file: by the checksum, else by the file's name;
-                             ///< empty: neither is known
-    std::string detail;      ///< one sentence with size and checksum, and the remedy
+    enum class State {
+        same,     ///< its checksum is one of those known
+        differs,  ///< it has the name of a file with another checksum
+        unknown,  ///< no checksum is known of a file of its name
+    };
+    State state = State::unknown;
+    std::string name;    ///< of the published file: by the checksum, else by the file's name;
+                         ///< empty: neither is known
+    std::string detail;  ///< one sentence with size and checksum, and the remedy
 };
 
 /// Reads all of `path`, «-» for standard input, and shows progress. Errors: io, with the path;

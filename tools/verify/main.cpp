@@ -27,6 +27,8 @@ using cli::kDone;
 using cli::kFault;
 using cli::WrongUsage;
 
+/// Exit status of --download for a file of which no checksum is known.
+constexpr int kNothingKnown = 3;
 constexpr std::uint64_t kMaxThreads = 256;
 constexpr std::uint64_t kMaxAnswers = 100'000'000;
 constexpr std::uint64_t kDefaultOracleAnswers = 20;
@@ -58,6 +60,7 @@ Exit status:
   0  all checks passed
   1  a check failed, a file could not be read, or a signal came
   2  wrong usage
+  3  --download: no checksum is known of a file of this name
 )"};
 
 struct Settings {
@@ -103,8 +106,8 @@ cli::Options describe_options() {
          "with --audit: a list of words that answers name in within= or without=; repeat for "
          "several")  //
         ("download", cli::value("FILE"),
-         "instead of a model, check that FILE, or stdin for -, has the SHA-256 of a file that "
-         "Stanford publishes")                              //
+         "instead of a model, check that FILE, or stdin for -, has the SHA-256 that is known of a "
+         "file of Stanford")                                //
         ("json", "print one JSON object instead of lines")  //
         ("threads", cli::value("T"), "threads to use (default: one per core, at most 8)");
     options.operands = {"model-dir"};
@@ -190,20 +193,26 @@ int run_download(const Settings& settings) {
         return kFault;
     }
     const auto verdict = verify::judge(*download, verify::published_files());
+    const bool same = verdict.state == verify::DownloadVerdict::State::same;
+    const bool known = verdict.state != verify::DownloadVerdict::State::unknown;
     const std::string name = without_control_bytes(download->path);
     if (settings.json) {
         using Json = nlohmann::ordered_json;
         const Json json = {{"download", download->path},
-                           {"ok", verdict.published},
+                           {"ok", known ? Json(same) : Json(nullptr)},
                            {"name", verdict.name.empty() ? Json(nullptr) : Json(verdict.name)},
                            {"bytes", download->bytes},
                            {"sha256", download->sha256},
                            {"detail", verdict.detail}};
         fmt::print("{}\n", json.dump(-1, ' ', true, Json::error_handler_t::replace));
     } else {
-        fmt::print("{:<7} {} {}\n", verdict.published ? "ok" : "FAILED", name, verdict.detail);
+        fmt::print("{:<7} {} {}\n",
+                   same    ? "ok"
+                   : known ? "FAILED"
+                           : "unknown",
+                   name, verdict.detail);
     }
-    return verdict.published ? kDone : kFault;
+    return same ? kDone : known ? kFault : kNothingKnown;
 }
 
 int run(const Settings& settings) {
