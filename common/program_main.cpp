@@ -62,8 +62,10 @@ int program_main(const char* name, int (*run)(int, char**), int argc, char** arg
     int status = kFailed;
     try {
         status = run(argc, argv);
+    } catch (const std::bad_alloc&) {
+        say_on_stderr(name, "out of memory: free some, or raise this program's limit (ulimit -v)");
     } catch (const std::exception& error) {
-        // Out of memory or threads, or output that cannot be written. All destructors have run.
+        // Out of threads, or output that cannot be written. All destructors have run.
         say_on_stderr(name, error.what());
     }
     errno = 0;
