@@ -77,6 +77,7 @@ class Export : public testing::Test {
         const std::string text = exported(ExportFormat::glove);
         expect_same_model(text, {"--dim", std::to_string(dim), "--format", "glove"});
         EXPECT_TRUE(exported(ExportFormat::word2vec) == fmt::format("{} {}\n", rows, dim) + text);
+        expect_same_model(exported(ExportFormat::word2vec_bin), {});
     }
 
     const TempDir dir_;
@@ -162,7 +163,13 @@ TEST_F(Export, RealSampleConvertsAgainToTheSameBytes) {
 TEST_F(Export, HardModelsConvertAgainToTheSameBytes) {
     for (const std::size_t dim :
          {std::size_t{1}, std::size_t{7}, std::size_t{300}, std::size_t{4096}}) {
-        const auto entries = hard_entries(dim);
+        auto entries = hard_entries(dim);
+        make_model(dir_ / "m", entries);
+        expect_same_model(exported(ExportFormat::word2vec_bin), {});
+        // Text does not keep blanks around a key.
+        std::erase_if(entries, [](const Entry& entry) {
+            return entry.first.starts_with(' ') || entry.first.ends_with(' ');
+        });
         make_model(dir_ / "m", entries);
         expect_round_trip(entries.size(), dim);
     }
@@ -206,24 +213,41 @@ TEST_F(Export, TellsWhatReadersCannotLoad) {
     EXPECT_NE(said_.find("4 keys with blanks (\"a b\", \"c 0.5\", \"e \", …): gensim"),
               std::string::npos)
         << said_;
-    EXPECT_NE(said_.find("1 key ending in a blank and a number (\"c 0.5\"): gloved-convert"),
+    EXPECT_NE(said_.find("1 key beginning or ending in a blank (\"e \"): text cannot keep"),
               std::string::npos)
         << said_;
     EXPECT_NE(
         said_.find("1 key with invalid UTF-8 (\"\\xFF\"): gensim needs unicode_errors='replace'"),
         std::string::npos)
         << said_;
-    // It is true: our reader refuses that line, and only that one.
-    const Finished finished = run(
-        {program("gloved-convert"), "--dim", "1", "--on-error", "skip", dir_ / "out", dir_ / "n"});
+    // It is true: our reader keeps the others.
+    const Finished finished =
+        run({program("gloved-convert"), "--dim", "1", dir_ / "out", dir_ / "n"});
     EXPECT_EQ(finished.exit_code, 0) << finished.err;
-    EXPECT_NE(finished.err.find("1 line(s) skipped: 1 too_many_fields"), std::string::npos)
-        << finished.err;
+    EXPECT_EQ(read_file(dir_ / "n/keys"), "a b\nc 0.5\nd\ne\nf g\n\xFF\n");
     exported(ExportFormat::word2vec_bin);
     EXPECT_NE(said_.find("4 keys with blanks"), std::string::npos) << said_;
     EXPECT_EQ(said_.find("ending in a blank"), std::string::npos) << said_;
+    const Finished binary = run({program("gloved-convert"), dir_ / "out", dir_ / "n"});
+    EXPECT_EQ(binary.exit_code, 0) << binary.err;
+    EXPECT_EQ(read_file(dir_ / "n/keys"), read_file(dir_ / "m/keys"));
     exported(ExportFormat::npy);
     EXPECT_EQ(said_.find("blank"), std::string::npos) << said_;
+}
+
+TEST_F(Export, OfAnArraySaysThatItsWordsAreNewWhereOnlyTheyAre) {
+    make_model(dir_ / "m", {{"\xFF", {3}}});
+    // What is said of the key comes between the checks of the targets and the end.
+    const Status status =
+        convert::export_model({ExportFormat::npy, dir_ / "m", dir_ / "out"}, stop_,
+                              [&](const std::string&) { fs::create_directory(dir_ / "out"); });
+    ASSERT_FALSE(status);
+    EXPECT_NE(status.error().message.find("out.words is the new one already, and does not belong "
+                                          "to an older "),
+              std::string::npos)
+        << status.error().message;
+    EXPECT_NE(status.error().message.find("export again"), std::string::npos);
+    EXPECT_EQ(read_file(dir_ / "out.words"), "\xFF\n");
 }
 
 TEST_F(Export, ReplacesAFileWholeOrNotAtAll) {

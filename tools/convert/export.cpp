@@ -68,13 +68,13 @@ bool is_utf8(std::string_view text) {
     return true;
 }
 
-/// Whether parse_line reads the key back. It refuses some that hold blanks.
+/// Whether parse_line reads the key back. It leaves out blanks around a key.
 bool reads_back(std::string_view key) {
     if (key.find(' ') == std::string_view::npos) return true;
     const std::string line = std::string(key) + " 0";
     std::string_view read;
     float value = 0;
-    return !source::parse_line(line, 1, read, &value) && read == key;
+    return !source::parse_line(line, 1, read, &value, true) && read == key;
 }
 
 /// Counts keys of a kind and lists the first few by rank.
@@ -96,13 +96,13 @@ struct KeyGroup {
 Status tell_hard_keys(const Model& model, std::span<const Row> by_rank, ExportFormat format,
                       const std::atomic<bool>& stop, const Say& say) {
     KeyGroup blanks;
-    KeyGroup numbers;
+    KeyGroup outer;
     KeyGroup invalid;
     for (const Row row : by_rank) {
         if (stop) return source::interrupted();
         const std::string_view key = model.key(row);
         if (key.find(' ') != std::string_view::npos) blanks.add(key);
-        if (!reads_back(key)) numbers.add(key);
+        if (!reads_back(key)) outer.add(key);
         if (!is_utf8(key)) invalid.add(key);
     }
     const bool text = format == ExportFormat::glove || format == ExportFormat::word2vec;
@@ -114,9 +114,8 @@ Status tell_hard_keys(const Model& model, std::span<const Row> by_rank, ExportFo
                  : "gensim and others that end a key at the first blank cannot load the file");
     }
     if (text) {
-        numbers.tell(
-            say, "ending in a blank and a number",
-            "gloved-convert refuses such lines, as those of a file with more numbers than --dim");
+        outer.tell(say, "beginning or ending in a blank",
+                   "text cannot keep these blanks, word2vec-bin can");
     }
     invalid.tell(say, "with invalid UTF-8",
                  format == ExportFormat::npy
@@ -243,7 +242,13 @@ Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
     if (words) {
         if (Status published = words->publish(); !published) return published;
     }
-    if (Status published = output->publish(); !published) return published;
+    if (Status published = output->publish(); !published) {
+        if (!words) return published;
+        return error_with(published.error().code,
+                          "{}; {}{} is the new one already, and does not belong to an older {}: "
+                          "export again",
+                          published.error().message, options.output, kWordsSuffix, options.output);
+    }
     const double seconds = seconds_since(begun);
     say(fmt::format("{}: {} words of {} numbers, {} bytes{}; {:.1f} s", options.output,
                     model->rows(), model->dim(), output->bytes(),

@@ -181,13 +181,18 @@ class RecordSearch {
         const std::size_t length = std::min(rest.find(' '), rest.size());
         if (length == rest.size() && rest.size() <= kMaxWordBytes && !ended_)
             return make(Record::State::incomplete);
-        if (is_text(rest.substr(0, length))) return record;
+        const std::string_view next = rest.substr(0, length);
+        // In a file with LFs, the one behind the misplaced numbers would be in the next word.
+        const bool fits = layout_.newline.value_or(false)
+                              ? next.find('\n') == std::string_view::npos
+                              : is_text(next);
+        if (fits) return record;
         if (unusual_numbers(bytes_.data() + record.word_bytes + 1, layout_.dim) == 0) return record;
         return refuse(fmt::format(
             "the word {} has numbers of no usual size, and the next word, {}, is no text: the word "
             "holds a blank and other bytes that are no text, or the file is damaged; fetch it "
             "again, or the text file",
-            printable(word_before(record.word_bytes), 40), printable(rest.substr(0, length), 40)));
+            printable(word_before(record.word_bytes), 40), printable(next, 40)));
     }
 
     /// The signs against a record at `begin` whose word ends at `blank`. Sets `next` to its end and
