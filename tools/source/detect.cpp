@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstring>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -39,7 +41,28 @@ constexpr Signature kSignatures[] = {
      "xz data", "unpack it: xzcat FILE | gloved-convert - MODEL_DIR"},
     {"\x28\xB5\x2F\xFD"sv, "zstd data", "unpack it: zstdcat FILE | gloved-convert - MODEL_DIR"},
     {"7z\xBC\xAF"sv, "a 7z archive", "unpack it first"},
-    {"\x93NUMPY"sv, "a NumPy array", "it holds no words; fetch the text file"},
+    {"BZh"sv, "bzip2 data", "unpack it: bzcat FILE | gloved-convert - MODEL_DIR"},
+    {"\x04\x22\x4D\x18"sv, "lz4 data", "unpack it: lz4cat FILE | gloved-convert - MODEL_DIR"},
+    {"Rar!"sv, "a RAR archive", "unpack it first"},
+    {"\x93NUMPY"sv, "a NumPy array",
+     "it holds no words; fetch the text file, or write one: numpy.savetxt, with a word before each "
+     "line"},
+    {"\xBA\x16\x4F\x2F"sv, "a fastText model (.bin)",
+     "fetch the .vec file of the same vectors, which is text"},
+    {"SQLite format 3"sv, "an SQLite database, as .magnitude files are",
+     "fetch the text file that it was made from"},
+    {"PAR1"sv, "a Parquet file",
+     "write its rows as text first, a word and its numbers a line, separated by blanks"},
+    {"ARROW1"sv, "an Arrow file",
+     "write its rows as text first, a word and its numbers a line, separated by blanks"},
+    {"FiFu"sv, "a finalfusion file (.fifu)",
+     "convert it: finalfusion convert -f finalfusion -t text FILE TEXT"},
+    {"RDX2\n"sv, "R data (.rda)",
+     "write text in R: write.table(x, quote = FALSE, col.names = FALSE)"},
+    {"RDX3\n"sv, "R data (.rda)",
+     "write text in R: write.table(x, quote = FALSE, col.names = FALSE)"},
+    {"X\n\0\0\0"sv, "R data (.rds)",
+     "write text in R: write.table(x, quote = FALSE, col.names = FALSE)"},
     {"\x89HDF"sv, "an HDF5 file", "fetch the text file"},
     {"%PDF-"sv, "a PDF document", "fetch the text file"},
     {"\x8EGLV"sv, "a gloved values file", "it is converted already"},
@@ -50,6 +73,31 @@ constexpr Signature kSignatures[] = {
     {"\xFE\xFF"sv, "UTF-16 text",
      "convert it: iconv -f UTF-16 -t UTF-8 FILE | gloved-convert - MODEL_DIR"},
 };
+
+constexpr std::string_view kTarMagic = "ustar";
+constexpr std::size_t kTarMagicAt = 257;
+
+/// A pickle of protocol 2 to 5: gensim's .kv and .model, and PyTorch's older .pt.
+bool looks_like_pickle(std::string_view text) {
+    return text.size() > 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5;
+}
+
+/// The size of a header in JSON, then that header.
+bool looks_like_safetensors(std::string_view text) {
+    return text.size() > 10 && text.substr(4, 4) == "\0\0\0\0"sv && text.substr(8, 2) == "{\"";
+}
+
+/// float64 of usual size, without a header: what GloVe's trainer writes with -binary 1.
+bool looks_like_doubles(std::string_view text) {
+    constexpr std::size_t kSampled = 32;
+    if (text.size() < kSampled * sizeof(double)) return false;
+    for (std::size_t i = 0; i < kSampled; ++i) {
+        double value = 0;
+        std::memcpy(&value, text.data() + i * sizeof value, sizeof value);
+        if (!(std::abs(value) > 1e-9 && std::abs(value) < 1e3)) return false;
+    }
+    return true;
+}
 
 bool looks_like_html(std::string_view text) {
     text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n\xEF\xBB\xBF"), text.size()));
@@ -78,6 +126,24 @@ std::optional<std::string> unsupported_content(std::string_view text, std::strin
         if (text.starts_with(signature.bytes)) {
             return fmt::format("this is {}, not GloVe text; {}", signature.what, signature.remedy);
         }
+    }
+    if (looks_like_pickle(text)) {
+        return "this is a Python pickle, as gensim's .kv and .model files are; it is not "
+               "unpickled, "
+               "which could run any program; write text in Python: "
+               "kv.save_word2vec_format(\"vectors.txt\") (of a .model: model.wv instead of kv)";
+    }
+    if (looks_like_safetensors(text)) {
+        return "this is a safetensors file, which holds no words; fetch the text file, or write "
+               "text in Python, with the words of its tokenizer";
+    }
+    if (text.size() > kTarMagicAt && text.substr(kTarMagicAt).starts_with(kTarMagic)) {
+        return "this is a tar archive, not GloVe text; unpack it first: tar -xOf FILE MEMBER | "
+               "gloved-convert - MODEL_DIR";
+    }
+    if (looks_like_doubles(text)) {
+        return "this is float64 without a word, as the vectors.bin of GloVe's trainer; take the "
+               "vectors.txt beside it, or train with -binary 0";
     }
     if (looks_like_html(text)) {
         return "this is an HTML or XML page, not GloVe text: an error page of the download's "
@@ -210,8 +276,9 @@ Error bad_source(std::string message) { return {ErrorCode::bad_source, std::move
 
 Error binary_data() {
     return bad_source(
-        "this is binary data, not GloVe text (there are NUL bytes near its beginning); fetch the "
-        "text file, or name the format: --format");
+        "this is binary data of no format that is known here (there are NUL bytes near its "
+        "beginning); fetch the text file; UTF-16 without its mark is converted by: iconv -f "
+        "UTF-16LE -t UTF-8 FILE | gloved-convert - MODEL_DIR");
 }
 
 Error no_numbers(const std::vector<std::string_view>& lines, std::size_t offset) {
@@ -230,12 +297,19 @@ Error no_numbers(const std::vector<std::string_view>& lines, std::size_t offset)
              : "; this is not GloVe text, fetch the text file"));
 }
 
-/// Whether at least half of the lines have as many fields as a word without blanks and `dim`
-/// numbers.
+/// Whether a word and `dim` numbers are read from the lines, and at most half of the words end in a
+/// number: of more numbers a line, all would.
 bool most_lines_have(const std::vector<std::string_view>& lines, std::size_t dim) {
-    const auto fit = std::ranges::count_if(
-        lines, [&](std::string_view line) { return count_fields(line) == dim + 1; });
-    return 2 * fit >= std::ssize(lines);
+    std::vector<float> values(dim);
+    std::string_view key;
+    std::size_t read = 0;
+    std::size_t wide = 0;
+    for (const std::string_view line : lines) {
+        if (parse_line(line, dim, key, values.data(), true)) continue;
+        ++read;
+        if (ends_in_number(key)) ++wide;
+    }
+    return read != 0 && 2 * wide <= read;
 }
 
 /// Detects format and dim of text without a header.

@@ -237,6 +237,20 @@ Result<const Member*> choose_member(const std::vector<Member>& files, const std:
     };
     if (files.empty())
         return bad_source("the zip archive holds no files; fetch the download again");
+    const auto named = [](const char* end) {
+        return [end](const Member& file) { return file.name.ends_with(end); };
+    };
+    if (std::ranges::all_of(files, named(".npy"))) {
+        return bad_source(fmt::format(
+            "this is NumPy's .npz, with the arrays {}; write text in Python first, a word and its "
+            "numbers a line, separated by blanks",
+            list_of(files)));
+    }
+    if (std::ranges::any_of(files, named("/data.pkl"))) {
+        return bad_source(
+            "this is a PyTorch file (.pt); it is not unpickled, which could run any program; write "
+            "text in Python first, a word and its numbers a line, separated by blanks");
+    }
     if (wanted.empty()) {
         if (files.size() == 1) return &files.front();
         return bad_source(
