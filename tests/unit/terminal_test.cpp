@@ -1,10 +1,13 @@
 // What people get to see of bytes that come from files and peers.
+#include "common/program_main.hpp"
 #include "common/terminal.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <initializer_list>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -16,6 +19,12 @@ std::string shown(std::initializer_list<std::string_view> pieces) {
     std::string out;
     for (const std::string_view piece : pieces) text.append(out, piece);
     return out;
+}
+
+TEST(ProgramMain, SaysThatMemoryIsShortAndWhatToDo) {
+    const auto run = [](int, char**) -> int { throw std::bad_alloc(); };
+    EXPECT_EXIT(std::exit(program_main("prog", run, 0, nullptr)), testing::ExitedWithCode(1),
+                "prog: out of memory: free some, or raise this program's limit");
 }
 
 TEST(MessageLine, IsOneLineWhateverIsInIt) {
