@@ -750,6 +750,12 @@ TEST_F(NeighborsProgram, SaysWhatIsWrong) {
     usage({"--part", "1/3x"}, "--part takes I/N");
     usage({"--join", "--part", "1/3"}, "--join");
     usage({"--engine", "abacus"}, "--engine");
+    const Finished inside = find({"--parts", model_});
+    EXPECT_EQ(inside.exit_code, 1);
+    EXPECT_NE(inside.err.find(model_ + ": is a model's directory; choose another directory"),
+              std::string::npos)
+        << inside.err;
+    EXPECT_FALSE(fs::exists(model_ + "/.lock"));
     const Finished missing = run({program("gloved-neighbors"), dir_ / "no such model"});
     EXPECT_EQ(missing.exit_code, 1);
     EXPECT_NE(missing.err.find("no such model"), std::string::npos);

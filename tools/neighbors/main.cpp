@@ -256,7 +256,8 @@ int run(const CommandSettings& asked) {
     } else if (!asked.queries.empty()) {
         kProgram.say("interrupted; the output is not written");
     } else {
-        kProgram.say("interrupted; finished parts are kept, and the next run goes on from them");
+        kProgram.say(
+            "interrupted; the next run goes on from finished parts, if they could be kept");
     }
     return cli::kFault;
 }

@@ -71,8 +71,12 @@ Result<Parts> Parts::open(const format::Model& model, std::size_t k, std::size_t
     parts.path_ = directory_of(model, directory);
     for (;;) {
         if (access != Access::shared_existing &&
-            ::mkdir(parts.path_.c_str(), kDirectoryMode) != 0 && errno != EEXIST)
-            return system_error(parts.path_, "cannot create the directory of the parts", errno);
+            ::mkdir(parts.path_.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
+            Error error =
+                system_error(parts.path_, "cannot create the directory of the parts", errno);
+            if (directory.empty()) error.message += "; name another one with --parts";
+            return error;
+        }
         if (Status opened = parts.open_directory(); !opened) return opened.error();
         const auto locked = parts.lock(access);
         if (!locked) return locked.error();
@@ -98,6 +102,11 @@ Status Parts::open_directory() {
                           "{}: {}, so parts there may be anybody's; remove it, or choose another "
                           "directory with --parts",
                           path_, distrust);
+    }
+    if (format::is_model(directory_.get())) {
+        return error_with(ErrorCode::conflict,
+                          "{}: is a model's directory; choose another directory with --parts",
+                          path_);
     }
     is_group_trusted_ = is_shared(*status);
     return {};
