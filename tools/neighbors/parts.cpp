@@ -152,6 +152,10 @@ Result<std::optional<format::Neighbors>> Parts::read(std::size_t number) const {
     UniqueFd file(::openat(directory_.get(), name_of(number).c_str(),
                            O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
     if (!file && errno == ENOENT) return std::optional<format::Neighbors>();
+    if (!file && errno == ELOOP) {
+        return error_with(ErrorCode::io, "{}: is a symbolic link to {}; remove it", path,
+                          read_link(directory_.get(), name_of(number)));
+    }
     if (!file) return system_error(path, "cannot open", errno);
     const auto status = file_status(file.get(), path);
     if (!status) return status.error();
