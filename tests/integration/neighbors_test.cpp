@@ -484,8 +484,8 @@ TEST_F(NeighborsReadOnly, SaysSoBeforeItComputes) {
         EXPECT_EQ(finished.exit_code, 1);
         EXPECT_EQ(finished.err,
                   fmt::format("gloved-neighbors: {}/neighbors.new: cannot create: Permission "
-                              "denied; --output, --hubs, --mutual and --compare also work without "
-                              "storing\n",
+                              "denied; gloved-neighbors --output, --hubs, --mutual and --compare "
+                              "work without storing\n",
                               model_));
         EXPECT_FALSE(fs::exists(parts_));
     }

@@ -281,7 +281,8 @@ Result<bool> can_store(const Settings& settings, Storing storing, const Say& say
     }
     if (error.code != ErrorCode::io) return error;
     return error_with(error.code,
-                      "{}; --output, --hubs, --mutual and --compare also work without storing",
+                      "{}; gloved-neighbors --output, --hubs, --mutual and --compare work without "
+                      "storing",
                       error.message);
 }
 
