@@ -377,6 +377,11 @@ TEST_F(NeighborsProgram, PartsOfAModelThatWasReplacedGo) {
     EXPECT_FALSE(fs::exists(parts_));
 }
 
+TEST_F(NeighborsProgram, PartsOfFewerNeighboursThanAreStoredGo) {
+    ASSERT_EQ(find({"--k", "5", "--part", "2/3"}).exit_code, 0);
+    expect_made(find());
+}
+
 TEST_F(NeighborsProgram, PartsOfOtherModelsStayInADirectoryThatTheUserNames) {
     ASSERT_EQ(find({"--part", "1/1", "--parts", dir_ / "p"}).exit_code, 0);
     make_model(dir_ / "other", random_entries(kRows, kDim, 2));

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdint>
 #include <filesystem>
 #include <system_error>
@@ -33,9 +34,12 @@ std::string generation_prefix(std::uint64_t generation) {
     return fmt::format("neighbors-{}-k", format::hex(generation));
 }
 
-/// What the names of a model's parts of one k have in common.
-std::string common_name(const format::Model& model, std::size_t k) {
-    return fmt::format("{}{}-", generation_prefix(model.generation()), k);
+/// The k of a part of the generation whose names begin with `prefix`; 0 for any other name.
+std::size_t k_of(std::string_view name, std::string_view prefix) {
+    std::size_t k = 0;
+    if (name.starts_with(prefix))
+        (void)std::from_chars(name.data() + prefix.size(), name.data() + name.size(), k);
+    return k;
 }
 
 /// A part's name without the dot of an unfinished one, .NAME.gloved-PID-N.
@@ -142,7 +146,8 @@ RowRange Parts::range(std::size_t number) const {
 
 std::string Parts::name_of(std::size_t number) const {
     const RowRange rows = range(number);
-    return fmt::format("{}{}-{}", common_name(*model_, k_), rows.first, rows.last);
+    return fmt::format("{}{}-{}-{}", generation_prefix(model_->generation()), k_, rows.first,
+                       rows.last);
 }
 
 std::string Parts::path_of(std::size_t number) const { return path_ + "/" + name_of(number); }
@@ -230,8 +235,11 @@ void Parts::remove_files(const std::function<bool(std::string_view)>& is_meant) 
 }
 
 void Parts::remove() const {
-    const std::string common = common_name(*model_, k_);
-    remove_files([&](std::string_view name) { return name.starts_with(common); });
+    const std::string ours = generation_prefix(model_->generation());
+    remove_files([&](std::string_view name) {
+        const std::size_t k = k_of(name, ours);
+        return k != 0 && k <= k_;
+    });
     (void)::unlinkat(directory_.get(), kLockFile, 0);
     if (has_default_name_) (void)::rmdir(path_.c_str());
 }

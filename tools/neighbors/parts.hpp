@@ -62,8 +62,10 @@ class Parts {
     /// Writes a part, durably: it appears whole, and replaces a damaged one. `lists` has k numbers
     /// for each row of its range. Errors: io; conflict, for a file that gloved did not make.
     Status write(std::size_t number, std::span<const format::Row> lists) const;
-    /// Removes all parts, what killed processes left of them, and the lock. Removes the directory
-    /// too if it has the default name and is empty. What cannot be removed stays; it is harmless.
+    /// Removes all parts, those of a smaller k too, what killed processes left of them, and the
+    /// lock. Call it once the lists are stored: they begin with those of a smaller k. Removes the
+    /// directory too if it has the default name and is empty. What cannot be removed stays; it is
+    /// harmless.
     void remove() const;
 
     /// Removes what a process left that was killed after it had published the file. Does nothing if
