@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from typing import Any, Iterator, List, Optional, Tuple
 
 from . import _socket
@@ -27,6 +28,8 @@ class Connection:
         self.process = os.getpid()
         """The process that opened it: a child of a fork must not use it."""
         self._timeout = timeout
+        # Seconds spent waiting since the last answer.
+        self._waited = 0.0
         self._socket = _socket.connect(path)
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
@@ -47,11 +50,12 @@ class Connection:
 
         At most 256 requests are unanswered at any time; no more are taken from `asked`. A request
         that is not repeatable is sent alone, so that it never waits to be asked again.
-        Timeout: nothing came for the connection's timeout (a request that is not repeatable takes
-        as long as it takes). ConnectionFailed, or why the daemon ended the connection
-        (`conversation.ended`): the unanswered requests have no answer.
+        Timeout: the next answer was not there, whole, after the connection's timeout (a request
+        that is not repeatable takes as long as it takes). ConnectionFailed, or why the daemon ended
+        the connection (`conversation.ended`): the unanswered requests have no answer.
         """
         conversation = self.conversation
+        self._waited = 0.0
         while True:
             self._take_requests(asked)
             if not conversation.unanswered:
@@ -62,6 +66,7 @@ class Connection:
                 answers = conversation.receive(data)
                 if answers:
                     yield answers
+                    self._waited = 0.0
             if conversation.ended is not None and (conversation.unanswered or asked.peek()):
                 raise conversation.ended
 
@@ -94,11 +99,15 @@ class Connection:
         conversation = self.conversation
         timeout_ms = None
         if not conversation.takes_its_time():
-            timeout_ms = min(self._timeout * 1000, _MAX_POLL_MS)
+            remaining = max(0.0, self._timeout - self._waited)
+            timeout_ms = min(remaining * 1000, _MAX_POLL_MS)
         events = select.POLLIN | (select.POLLOUT if conversation.outgoing else 0)
         self._poll.modify(self._socket, events)
+        begun = time.monotonic()
         try:
-            if not self._poll.poll(timeout_ms):
-                raise Timeout(f"gloved has not answered for {self._timeout:g} s")
+            is_ready = self._poll.poll(timeout_ms)
         finally:
             self._poll.modify(self._socket, select.POLLIN)
+        self._waited += time.monotonic() - begun
+        if not is_ready:
+            raise Timeout(f"gloved has not answered within {self._timeout:g} s")

@@ -36,6 +36,9 @@ MAX_LINE_BYTES = 65_536
 MAX_UNANSWERED = 256
 """The daemon reads no further from a connection with so many unanswered requests."""
 
+MAX_REPLY_BYTES = 1 << 30
+"""No reply of the daemon is longer: a MATRIX of 4,096 words has some 400 MB."""
+
 _MAX_OUTGOING_BYTES = 64 * 1024
 
 # JSON shows a byte of a word that is not UTF-8 as the code point U+10FF00 + byte.
@@ -302,9 +305,11 @@ class Conversation:
             answer = self._take(each)
             if answer is not None:
                 answers.append(answer)
+        # Whatever else it is may never send an LF.
         if self.ended is None and not _may_begin_reply(self._incoming):
-            # Whatever it is may never send an LF.
             self._end_as_stranger(repr(bytes(self._incoming[:80])))
+        if self.ended is None and len(self._incoming) > MAX_REPLY_BYTES:
+            self._end_as_stranger(f"a reply of more than {MAX_REPLY_BYTES} bytes")
         return answers
 
     def _end_as_stranger(self, reason: str) -> None:
@@ -314,8 +319,8 @@ class Conversation:
         try:
             reply = parse_reply(data)
             error = None if reply["ok"] else error_of_reply(reply)
-        except (TypeError, ValueError) as reason:
-            self._end_as_stranger(str(reason))
+        except (MemoryError, TypeError, ValueError) as reason:
+            self._end_as_stranger(str(reason) or "a reply that does not fit into memory")
             return None
         if error is not None and (
             error.code == "idle" or (error.code == "busy" and self._setup_replies > 0)

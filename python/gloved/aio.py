@@ -64,7 +64,8 @@ class AsyncClient:
     socket    the daemon's socket. By default that of gloved-client: $GLOVED_SOCKET, or else
               $XDG_RUNTIME_DIR/gloved.sock, or else /run/gloved/gloved.sock
     model     the model that is asked unless a call names another; by default the daemon's first
-    timeout   seconds to wait for anything to come; RELOAD waits as long as it takes
+    timeout   seconds in which an answer must be there, whole, after the one before it; a try that
+              fails begins them again. RELOAD takes as long as it takes
     retries   how often a call begins again when the daemon is busy, restarts or closes the
               connection, with delays from 10 ms to 1 s; RELOAD is not sent twice
     connections  shared connections, opened when those before have unanswered requests. Answers of
@@ -420,8 +421,9 @@ class _Link:
         self._process = os.getpid()
         self._timeout = timeout
         self._timer: Optional[asyncio.TimerHandle] = None
-        # When something came, or when the first of the calls was sent if that is later.
-        self._heard_at = 0.0
+        # When the last answer came, or when the first of the calls was sent if that is later.
+        self._answered_at = 0.0
+        self._timer_is_due_at = 0.0
         self._waits_to_write = False
         self._flush_is_due = False
         self._socket = _socket.connect(path)
@@ -437,7 +439,7 @@ class _Link:
     def ask(self, call: _Call) -> None:
         call.sent_at = self._loop.time()
         if not self.calls:
-            self._heard_at = call.sent_at
+            self._answered_at = call.sent_at
         self.calls.append(call)
         self._conversation.ask(call.request)
         if self._timer is None:
@@ -474,7 +476,6 @@ class _Link:
         except ConnectionFailed as error:
             self._end(error)
             return
-        self._heard_at = self._loop.time()
         try:
             self._take(data)
         except BaseException:
@@ -483,7 +484,10 @@ class _Link:
             raise
 
     def _take(self, data: bytes) -> None:
-        for request, outcome in self._conversation.receive(data):
+        answers = self._conversation.receive(data)
+        if answers:
+            self._answered_at = self._loop.time()
+        for request, outcome in answers:
             call = self.calls.popleft()
             assert call.request is request
             self._dispatcher.answer(call, outcome)
@@ -496,6 +500,7 @@ class _Link:
             self._dispatcher.send_waiting()
 
     def _set_timer(self, seconds: float) -> None:
+        self._timer_is_due_at = self._loop.time() + seconds
         self._timer = self._loop.call_later(seconds, self._check_time)
 
     def _check_time(self) -> None:
@@ -503,13 +508,15 @@ class _Link:
         if not self.calls:
             return
         now = self._loop.time()
-        remaining = self._heard_at + self._timeout - now
+        # While other code held up the loop, nothing could be read.
+        self._answered_at += now - self._timer_is_due_at
+        remaining = self._answered_at + self._timeout - now
         if self._conversation.takes_its_time():
             self._set_timer(self._timeout)
         elif remaining > 0:
             self._set_timer(remaining)
         else:
-            late = Timeout(f"gloved has not answered for {self._timeout:g} s")
+            late = Timeout(f"gloved has not answered within {self._timeout:g} s")
             waiting, self.calls = self.calls, deque()
             while waiting and waiting[0].sent_at + self._timeout <= now:
                 self._dispatcher.lose(waiting.popleft(), late)

@@ -48,7 +48,8 @@ class Client:
     socket    the daemon's socket. By default that of gloved-client: $GLOVED_SOCKET, or else
               $XDG_RUNTIME_DIR/gloved.sock, or else /run/gloved/gloved.sock
     model     the model that is asked unless a call names another; by default the daemon's first
-    timeout   seconds to wait for anything to come; RELOAD waits as long as it takes
+    timeout   seconds in which an answer must be there, whole, after the one before it; a try that
+              fails begins them again. RELOAD takes as long as it takes
     retries   how often a call begins again when the daemon is busy, restarts or closes the
               connection, with delays from 10 ms to 1 s; RELOAD is not sent twice
     max_connections  calls that run at a time; more wait for one to end

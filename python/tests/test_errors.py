@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import copy
+import json
 import pickle
 import socket
 import time
@@ -14,7 +16,7 @@ import pytest
 from fake import OK, Peer, serving
 
 import gloved
-from gloved import requests
+from gloved import _wire, requests
 from gloved.requests import Request
 
 BUSY = b'{"ok":false,"code":"busy","message":"too many requests wait"}\n'
@@ -183,6 +185,159 @@ def test_a_full_backlog(ask_all: AskAll, tmp_path: Path) -> None:
         first.connect(path)
         with pytest.raises(gloved.ConnectionFailed, match="too many clients"):
             ask_all(path, texts(1), retries=1, timeout=5)
+
+
+# Servers that answer, but not as gloved does.
+
+
+def drip(peer: Peer) -> None:
+    """A byte now and then, each in time; the answer takes a second."""
+    peer.answer(1)
+    peer.line()
+    for byte in OK:
+        time.sleep(0.04)
+        peer.send(bytes((byte,)))
+
+
+def drip_before_setup(peer: Peer) -> None:
+    for byte in OK:
+        time.sleep(0.04)
+        peer.send(bytes((byte,)))
+    peer.line()
+    peer.serve()
+
+
+@pytest.mark.parametrize("script", [drip, drip_before_setup])
+def test_an_answer_has_to_be_whole_in_time(
+    ask_all: AskAll, script: Callable[[Peer], None]
+) -> None:
+    with serving(script) as server:
+        with pytest.raises(gloved.Timeout, match="within 0.3 s"):
+            ask_all(server.socket, texts(1), timeout=0.3)
+
+
+def test_many_answers_take_longer_than_one_may(ask_all: AskAll) -> None:
+    def slow(peer: Peer) -> None:
+        while peer.line():
+            time.sleep(0.1)
+            peer.send(OK)
+
+    with serving(slow) as server:
+        assert ask_all(server.socket, texts(8), timeout=0.5) == lines_of(texts(8))
+
+
+def test_an_answer_has_an_end(ask_all: AskAll, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_wire, "MAX_REPLY_BYTES", 1_000_000, raising=False)
+
+    def endless(peer: Peer) -> None:
+        peer.answer(1)
+        peer.line()
+        peer.send(b'{"ok":true,"results":[')
+        for _ in range(2_000):
+            peer.send(b"1," * 5_000)
+        peer.send(b"1]}\n")
+
+    with serving(endless) as server:
+        with pytest.raises(gloved.GlovedError, match="more than 1000000 bytes"):
+            ask_all(server.socket, texts(1))
+
+
+HEAD = b'"us":1,"rows":3,"model":"m","generation":"g"'
+
+
+def answering(results: bytes, head: bytes = HEAD) -> Callable[[Peer], None]:
+    """A server that gives these results to every request."""
+
+    def script(peer: Peer) -> None:
+        peer.answer(1)
+        while peer.line():
+            peer.send(b'{"ok":true,%s,"results":%s}\n' % (head, results))
+
+    return script
+
+
+def vector_results(*texts: str) -> bytes:
+    return json.dumps([{"vector_base64": each} for each in texts]).encode()
+
+
+GOOD = base64.b64encode(bytes(12)).decode()
+WRONG_VECTORS = {
+    "none": vector_results(),
+    "one too few": vector_results(GOOD),
+    "one too many": vector_results(GOOD, GOOD, GOOD),
+    "another length": vector_results(GOOD, base64.b64encode(bytes(8)).decode()),
+    "no base64": vector_results(GOOD, "!!!!!!!!!!!!!!!!"),
+    "bytes between": vector_results(GOOD, "AAAA!AAAAAAAAAAAA"),
+    "no padding": vector_results(GOOD, GOOD[:-1] + "A" + "A" * 3),
+    "half a number": vector_results(GOOD, base64.b64encode(bytes(13)).decode()),
+    "empty": vector_results("", ""),
+    "no text": b'[{"vector_base64":7},{"vector_base64":null}]',
+    "no member": b"[{},{}]",
+    "no list": b"7",
+    "an object": b'{"vector_base64":"AAAA"}',
+}
+
+
+@pytest.mark.parametrize("results", WRONG_VECTORS.values(), ids=WRONG_VECTORS)
+def test_wrong_vectors_are_an_error_of_the_protocol(ask_all: AskAll, results: bytes) -> None:
+    with serving(answering(results)) as server:
+        with pytest.raises(gloved.Internal, match="cannot be read"):
+            ask_all(server.socket, [requests.vec(["a", "b"])])
+        with gloved.Client(server.socket) as client:
+            vectors = gloved.KeyedVectors(client)
+            for call in (
+                lambda: vectors[["a", "b"]],
+                lambda: vectors.get_vectors(["a", "b"]),
+                lambda: vectors.get_mean_vector(["a", "b"], ignore_missing=False),
+                lambda: vectors.distances([1.0, 2.0, 3.0], ["a", "b"]),
+            ):
+                with pytest.raises(gloved.Internal):
+                    call()
+
+
+WRONG_WORDS = {
+    "no results": (b"[]", HEAD),
+    "no generation": (b'[{"word":"a","known":true,"rank":0}]', b'"us":1,"rows":3,"model":"m"'),
+    "too many rows": (
+        b'[{"word":"a","known":true,"rank":0,"max_k":9}]',
+        HEAD.replace(b'"rows":3', b'"rows":1000000000000000'),
+    ),
+    "rank beyond": (b'[{"word":"a","known":true,"rank":3,"max_k":9}]', HEAD),
+    "negative": (b'[{"word":"a","known":true,"rank":-1,"max_k":9}]', HEAD),
+    "no word": (b'[{"word":7,"known":true,"rank":0,"max_k":9}]', HEAD),
+    "text": (b'[{"word":"a","known":true,"rank":"x","max_k":9}]', HEAD),
+    "no max_k": (b'[{"word":"a","known":true,"rank":0}]', HEAD),
+}
+
+
+@pytest.mark.parametrize("results, head", WRONG_WORDS.values(), ids=WRONG_WORDS)
+def test_wrong_words_are_an_error_of_the_protocol(results: bytes, head: bytes) -> None:
+    with serving(answering(results, head)) as server, gloved.Client(server.socket) as client:
+        vectors = gloved.KeyedVectors(client)
+        for call in (
+            lambda: vectors.index_to_key,
+            lambda: vectors[2],
+            lambda: vectors.vectors,
+            lambda: vectors.closer_than("a", "b"),
+        ):
+            with pytest.raises(gloved.Internal):
+                call()
+
+
+def test_every_verb_survives_every_answer() -> None:
+    """An answer that cannot be read is Internal, or is read: nothing else is raised."""
+    asked: List[Request[Any]] = [
+        requests.near("a"), requests.near_vector([1.0]), requests.analogy("a", "b", "c"),
+        requests.rank("a", "b"), requests.sim("a", "b"), requests.dist("a", "b"),
+        requests.odd(["a", "b"]), requests.matrix(["a", "b"]), requests.vec(["a"]),
+        requests.prefix("a"), requests.has(["a"]), requests.lists(), requests.models(),
+        requests.stats(), requests.prometheus(), requests.ping(), requests.help(),
+    ]
+    for results in b"7", b"null", b"[]", b"[7]", b"[null]", b"[{}]", b'"text"', b'[["a"]]', b"{}":
+        with serving(answering(results)) as server, gloved.Client(server.socket) as client:
+            for answer in client.ask_all(asked, return_exceptions=True):
+                if isinstance(answer, Exception):
+                    assert type(answer) is gloved.Internal
 
 
 # Refused connections, idle ones, and requests that a full queue refuses.
