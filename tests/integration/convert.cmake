@@ -1,6 +1,7 @@
 # gloved-convert and gloved-verify, run as a user would.
 gloved_add_test(convert_integration_test SHARDS 2
   SLOW_SANITIZED VerifyDamage.*
+  NIGHTLY_ASAN Kill.*:MadeText.*:Purge.*:VerifyPlanes.*:VerifySource.*
   LABELS integration
   SOURCES
     ${CMAKE_CURRENT_LIST_DIR}/convert_kill_test.cpp
@@ -14,7 +15,8 @@ gloved_add_test(convert_integration_test SHARDS 2
   NEEDS gloved-convert gloved-make-text gloved-neighbors gloved-verify)
 
 # Hundreds of small conversions, each a line of odd_files.tsv.
-gloved_add_test(odd_files_test
+# Sanitizers see odd files in source_unit_test and the fuzz corpora too.
+gloved_add_test(odd_files_test NIGHTLY_ASAN *
   LABELS integration
   SOURCES ${CMAKE_CURRENT_LIST_DIR}/odd_files.cpp ${CMAKE_CURRENT_LIST_DIR}/odd_files_test.cpp
   LIBRARIES gloved_common ZLIB::ZLIB gloved_libzip nlohmann_json::nlohmann_json
