@@ -155,8 +155,19 @@ Status check_removable(int parent, int directory, bool empty, const std::string&
             target));
     }
     if (!empty && ::faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) != 0) {
-        // EROFS: a read-only file system; EPERM: an immutable directory.
-        if (errno != EACCES) return system_error(target, "cannot remove what is in it", errno);
+        if (errno == EROFS) {
+            return conflict(fmt::format(
+                "{}: lies on a read-only file system, where nothing can be replaced; choose "
+                "another place",
+                target));
+        }
+        if (errno == EPERM) {
+            return conflict(fmt::format(
+                "{}: may not be changed by anybody, as an immutable directory (lsattr -d); choose "
+                "another name",
+                target));
+        }
+        if (errno != EACCES) return system_error(target, "cannot tell who may write it", errno);
         return conflict(fmt::format(
             "{}: this user may not remove the model that is there; its owner can allow it "
             "(chmod g+w), or choose another name",
