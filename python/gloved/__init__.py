@@ -13,6 +13,7 @@ from ._version import __version__
 from .aio import AsyncClient
 from .client import Client
 from .errors import (
+    AccessDenied,
     BadRequest,
     Busy,
     ConnectionFailed,
@@ -34,6 +35,7 @@ from .requests import Expression
 from .results import Answer, Info, Model, Neighbor, Odd, Word, WordList
 
 __all__ = [
+    "AccessDenied",
     "Answer",
     "AsyncClient",
     "BadRequest",

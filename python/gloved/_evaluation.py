@@ -3,61 +3,90 @@
 from __future__ import annotations
 
 import gzip
+import logging
 import math
 import os
-from typing import IO, Iterator, List, Sequence, Tuple, Union
+from typing import Iterator, List, Sequence, Tuple, Union
+
+from ._lines import lines_of
+
+_logger = logging.getLogger(__name__)
 
 Path = Union[str, "os.PathLike[str]"]
 
 
-def _open(path: Path, encoding: str) -> IO[str]:
-    opener = gzip.open if os.fspath(path).endswith(".gz") else open
-    opened: IO[str] = opener(path, "rt", encoding=encoding)  # type: ignore[operator]
-    return opened
+def _lines(path: Path, encoding: str) -> Iterator[Tuple[int, str]]:
+    name = os.fspath(path)
+    opener = gzip.open if name.endswith(".gz") else open
+    with opener(path, "rb") as file:  # type: ignore[operator]
+        yield from lines_of(file, name, encoding)
+
+
+def _tell_skipped(path: Path, skipped: List[int], wanted: str) -> None:
+    if skipped:
+        _logger.warning(
+            "%s: %d lines have not %s and are skipped; the first is line %d",
+            os.fspath(path), len(skipped), wanted, skipped[0],
+        )
 
 
 def analogies(path: Path, upper: bool) -> Iterator[Tuple[str, List[Tuple[str, str, str, str]]]]:
     """The sections of a file of analogies: a name, and its questions a b c expected.
 
-    A section begins with a line «: name». Lines that have not four words are skipped.
-    ValueError: a question comes before the first section.
+    A section begins with a line «: name». Other lines that have not four words are skipped, and a
+    warning is logged. ValueError: a question comes before the first section.
     """
     section = None
     questions: List[Tuple[str, str, str, str]] = []
-    with _open(path, "utf-8") as file:
-        for number, line in enumerate(file, 1):
-            if line.startswith(": "):
-                if section is not None:
-                    yield section, questions
-                section, questions = line.lstrip(": ").strip(), []
-                continue
-            if section is None:
-                raise ValueError(f"{os.fspath(path)}: line {number} comes before any «: section»")
-            words = (line.upper() if upper else line).split()
-            if len(words) == 4:
-                questions.append((words[0], words[1], words[2], words[3]))
+    skipped: List[int] = []
+    for number, line in _lines(path, "utf-8"):
+        if not line.strip():
+            continue
+        if line.startswith(": "):
+            if section is not None:
+                yield section, questions
+            section, questions = line.lstrip(": ").strip(), []
+            continue
+        if section is None:
+            raise ValueError(f"{os.fspath(path)}: line {number} comes before any «: section»")
+        words = (line.upper() if upper else line).split()
+        if len(words) == 4:
+            questions.append((words[0], words[1], words[2], words[3]))
+        else:
+            skipped.append(number)
+    _tell_skipped(path, skipped, "four words")
     if section is not None:
         yield section, questions
 
 
-def pairs(
-    path: Path, delimiter: str, encoding: str, upper: bool
-) -> Iterator[Tuple[str, str, float]]:
+def pairs(path: Path, delimiter: str, encoding: str, upper: bool) -> List[Tuple[str, str, float]]:
     """The lines of a file of word pairs: two words, and people's score of their similarity.
 
-    Lines that begin with # are skipped, and lines that have another form.
+    Lines that begin with # are skipped. So are lines that have another form, and a warning is
+    logged. ValueError: no line has the form.
     """
-    with _open(path, encoding) as file:
-        for line in file:
-            if line.startswith("#"):
-                continue
-            fields = (line.upper() if upper else line).split(delimiter)
-            try:
-                first, second, score = fields
-                gold = float(score)
-            except ValueError:
-                continue
-            yield first, second, gold
+    if not isinstance(delimiter, str) or not delimiter:
+        raise ValueError(f"delimiter is a str such as a tab, not {delimiter!r}")
+    found: List[Tuple[str, str, float]] = []
+    skipped: List[int] = []
+    example = ""
+    for number, line in _lines(path, encoding):
+        if line.startswith("#") or not line.strip():
+            continue
+        try:
+            first, second, score = (line.upper() if upper else line).split(delimiter)
+            found.append((first, second, float(score)))
+        except ValueError:
+            example = example or line
+            skipped.append(number)
+    if skipped and not found:
+        raise ValueError(
+            f"{os.fspath(path)}: line {skipped[0]} has not two words and a score with"
+            f" {delimiter!r} between, and no other line has: name what is between them with"
+            f" delimiter=. The line is {example[:80]!r}"
+        )
+    _tell_skipped(path, skipped, f"two words and a score with {delimiter!r} between")
+    return found
 
 
 def pearson(x: Sequence[float], y: Sequence[float]) -> Tuple[float, float]:

@@ -9,6 +9,7 @@ from . import _snapshot, _vectors, requests
 from ._one_model import OneModel
 from ._wire import quote
 from .errors import Unavailable, UnknownWord, ZeroVector
+from .results import Model
 
 _USUAL_MAX_K = 65_536
 _MAX_WORD_BYTES = 60_000
@@ -58,13 +59,17 @@ class Call(OneModel):
         # Any verb that reads the model tells its size.
         return self.ask(requests.has(("a",))).info.rows
 
-    def dim(self) -> int:
-        """How many numbers a vector has."""
+    def model(self) -> Model:
+        """The model that is asked."""
         for each in self._client.models():
             if self._client.model in (None, each.model):
                 self.require(each.generation)
-                return each.dim
+                return each
         raise Unavailable(f"the daemon does not serve {self._client.model!r} any more")
+
+    def dim(self) -> int:
+        """How many numbers a vector has."""
+        return self.model().dim
 
     def k(self, topn: Any) -> int:
         """k= for topn: as many words as the model has are all words, even if topn is more."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from . import requests
 from ._one_model import OneModel, of_one_model
+from ._snapshot import chunks, rows
 from .client import Client
+from .results import Answer, Word
 
 Analogy = Tuple[str, str, str]
 
@@ -69,20 +71,27 @@ class _Gatherer:
             self._asked.append(is_asked)
         return number
 
+    def _has(self, words: Sequence[str], **options: Any) -> Iterator[Answer[Word]]:
+        """The answers to HAS, as many as there are chunks of the words."""
+        return self._model.ask_all(
+            requests.has(words[part], **options) for part in chunks(words)
+        )
+
     def known(self, words: Sequence[str]) -> List[str]:
         """The model's words for those that were typed, without those that are skipped."""
-        if not words:
-            return []
-        has = self._model.ask(requests.has(words, case=self._lookup.case))
-        names = [has.info.replaced.get(each.word, each.word) for each in has if each.known]
-        missing = [each.word for each in has if not each.known]
+        names: List[str] = []
+        missing: List[str] = []
+        for has in self._has(words, case=self._lookup.case):
+            replaced = has.info.replaced
+            names += [replaced.get(each.word, each.word) for each in has if each.known]
+            missing += [each.word for each in has if not each.known]
+            self.found.replaced.update(replaced)
         if missing and self._lookup.unknown != "skip":
             # Raises, with words that are spelt alike.
             self._model.ask(
                 requests.vec([missing[0]], unknown="error", case=self._lookup.case)
             )
         self.found.skipped += missing
-        self.found.replaced.update(has.info.replaced)
         return list(dict.fromkeys(names))
 
     def add_neighbors(self, words: Sequence[str], k: int) -> None:
@@ -111,13 +120,15 @@ class _Gatherer:
         found = self.found
         if not self._words:
             raise ValueError("there is no word to draw")
-        has = self._model.ask(requests.has(self._words, fields=("rank",), case="exact"))
-        found.model, found.generation = has.info.model, has.info.generation
+        answers = list(self._has(self._words, fields=("rank",), case="exact"))
+        has = [each for answer in answers for each in answer]
+        found.model, found.generation = answers[0].info.model, answers[0].info.generation
         found.places = [
             Place(word, group, asked, each.rank or 0)
             for word, group, asked, each in zip(self._words, self._groups, self._asked, has)
         ]
-        found.vectors = self._model.ask(requests.vec(self._words, unknown="error", case="exact"))
+        count = len(self._words)
+        found.vectors = rows(self._model, self._words, range(count), count)
         return found
 
 

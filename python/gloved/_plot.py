@@ -6,13 +6,15 @@ import argparse
 import sys
 import warnings
 from pathlib import Path
-from typing import Callable, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
 from . import _files, _picture, _projection, _projector
 from ._command import Commands, Fault, new_command, say
+from ._lines import lines_of
 from ._neighborhood import Analogy, Lookup, Neighborhood, gather
 from ._vectors import numpy
 from .client import Client
+from .errors import UnknownWord
 
 _FORMS = ("svg", "png", "html")
 
@@ -73,12 +75,17 @@ def _count(text: str) -> int:
     return value
 
 
-def _words_of(file: Optional[str]) -> List[str]:
+def _words_of(file: Optional[str]) -> Dict[str, int]:
+    """The words of a file, a word a line, and the number of the line where each comes first."""
+    found: Dict[str, int] = {}
     if file is None:
-        return []
-    data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    lines = data.decode("utf-8", "surrogateescape").split("\n")
-    return [line for line in (each.rstrip("\r") for each in lines) if line]
+        return found
+    name = "standard input" if file == "-" else file
+    with sys.stdin.buffer if file == "-" else open(file, "rb") as opened:
+        for number, word in lines_of(opened, name, errors="surrogateescape"):
+            if word:
+                found.setdefault(word, number)
+    return found
 
 
 def _is_own_picture(path: Path) -> bool:
@@ -151,14 +158,19 @@ def _run(options: argparse.Namespace) -> None:
     # A font that lacks a letter draws a box; in SVG and HTML the reader's fonts have it.
     warnings.filterwarnings("ignore", message="Glyph .* missing from current font")
     with Client(options.socket, model=options.model) as client:
-        found = gather(
-            client,
-            options.words,
-            k=options.k,
-            extra=extra,
-            analogies=analogies,
-            lookup=Lookup(options.unknown, options.case),
-        )
+        try:
+            found = gather(
+                client,
+                options.words,
+                k=options.k,
+                extra=list(extra),
+                analogies=analogies,
+                lookup=Lookup(options.unknown, options.case),
+            )
+        except UnknownWord as error:
+            if error.word not in extra:
+                raise
+            raise Fault(f"{options.file}: line {extra[error.word]}: {error}") from None
     _tell(found)
     if options.output is not None:
         try:

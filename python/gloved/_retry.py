@@ -9,7 +9,7 @@ from typing import Any, Deque, Iterable, Iterator, Optional, Sequence, Tuple
 
 from ._socket import Path
 from ._wire import Outcome, Request, token
-from .errors import Busy, ConnectionFailed, GlovedError, Idle, Unavailable
+from .errors import AccessDenied, Busy, ConnectionFailed, GlovedError, Idle, Unavailable
 
 _LAST_DELAY_SECONDS = 1.0
 _FIRST_DELAY_SECONDS = 0.01
@@ -31,7 +31,9 @@ def check_options(
 
 def passes(error: object) -> bool:
     """Whether the same request may succeed a moment later, at this daemon or the next one."""
-    return isinstance(error, (ConnectionFailed, Idle, Busy, Unavailable))
+    return isinstance(
+        error, (ConnectionFailed, Idle, Busy, Unavailable)
+    ) and not isinstance(error, AccessDenied)
 
 
 @dataclass

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import grp
 import os
 import socket
 from typing import List, Optional, Union
 
-from .errors import ConnectionFailed
+from .errors import AccessDenied, ConnectionFailed
 
 SYSTEM_SOCKET = "/run/gloved/gloved.sock"
 
@@ -45,18 +46,24 @@ class Socket(socket.socket):
 def connect(path: Optional[Path]) -> Socket:
     """A connected socket that does not block. Connecting to a Unix socket never waits.
 
-    ConnectionFailed: no daemon accepts, or too many clients wait for it.
+    ConnectionFailed: no daemon accepts, or too many clients wait for it. AccessDenied: this user
+    may not connect, and no other socket answers.
     """
     errors = []
+    denied = []
     for each in candidates(path):
         try:
             return _connect(each)
         except BlockingIOError:
             errors.append(f"{each}: too many clients wait to be accepted")
+        except PermissionError:
+            denied.append(f"{each}: permission denied{_who_may(each)}")
         except OSError as error:
             errors.append(f"{each}: {error.strerror or error}")
         except ValueError as error:
             errors.append(f"{each!r}: {error}")
+    if denied:
+        raise AccessDenied("; ".join(denied))
     raise ConnectionFailed(_not_reachable(errors))
 
 
@@ -102,6 +109,20 @@ def _connect(path: str) -> Socket:
         opened.close()
         raise
     return opened
+
+
+def _who_may(path: str) -> str:
+    """What lets this user connect, as far as it can be seen."""
+    for each in (path, os.path.dirname(path)):
+        try:
+            group = grp.getgrgid(os.stat(each).st_gid).gr_name
+        except (KeyError, OSError):
+            continue
+        return (
+            f". Members of the group {group} may connect: `sudo adduser $USER {group}`, then log in"
+            " again"
+        )
+    return ""
 
 
 def _not_reachable(errors: List[str]) -> str:

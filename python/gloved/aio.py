@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import functools
 import heapq
 import itertools
 import os
@@ -113,6 +114,18 @@ class AsyncClient:
     prometheus = _verb(requests.prometheus)
     ping = _verb(requests.ping)
     help = _verb(requests.help)
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """A copy, or what another process unpickles, has the same options, and connections of its
+        own."""
+        make = functools.partial(
+            type(self),
+            model=self.model,
+            timeout=self._timeout,
+            retries=self._retries,
+            connections=self._connections,
+        )
+        return make, (self._socket,)
 
     async def __aenter__(self) -> AsyncClient:
         return self

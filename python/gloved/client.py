@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import (
     TYPE_CHECKING,
@@ -69,6 +70,8 @@ class Client:
     ) -> None:
         check_options(socket, model, timeout, retries)
         self.model = model
+        self._socket = socket
+        self._max_connections = max_connections
         self._timeout = timeout
         self._retries = retries
         self._pool = Pool(lambda: Connection(socket, model, timeout), max_connections)
@@ -97,6 +100,18 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """A copy, or what another process unpickles, has the same options, and connections of its
+        own."""
+        make = functools.partial(
+            type(self),
+            model=self.model,
+            timeout=self._timeout,
+            retries=self._retries,
+            max_connections=self._max_connections,
+        )
+        return make, (self._socket,)
 
     def close(self) -> None:
         """Closes the connections, each once no call uses it. Later calls raise ValueError."""

@@ -121,6 +121,10 @@ class ConnectionFailed(GlovedError, ConnectionError):
     code = "connection"
 
 
+class AccessDenied(ConnectionFailed, PermissionError):
+    """This user may not connect to the daemon's socket. It is not tried again."""
+
+
 _BY_CODE: Dict[str, Type[GlovedError]] = {
     each.code: each
     for each in (

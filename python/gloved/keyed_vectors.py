@@ -50,6 +50,7 @@ _INSTEAD = {
     "add_vectors": _OTHER_MODEL,
     "allocate_vecattrs": _NO_ATTRIBUTES,
     "fill_norms": "the daemon has the norms; get_vector(key, norm=True) gives a vector of length 1",
+    "get": "use get_vector(key) and except KeyError, or get_index(key, default)",
     "get_vecattr": _NO_ATTRIBUTES,
     "index2entity": "use index_to_key",
     "index2word": "use index_to_key",
@@ -62,12 +63,15 @@ _INSTEAD = {
     "save_word2vec_format": "gloved-convert --export writes a model as text",
     "set_vecattr": _NO_ATTRIBUTES,
     "sort_by_descending_frequency": "words are in order of frequency already",
+    "syn0": "use vectors",
+    "syn0norm": "use get_normed_vectors()",
     "unit_normalize_all": "get_normed_vectors() gives vectors of length 1",
     "vectors_for_all": "get_vectors(words) gives the vectors of words as one array",
     "vectors_norm": "use get_normed_vectors()",
     "vocab": "use key_to_index and index_to_key",
     "wmdistance": "take vectors with get_vectors(words), and a library for the transport problem",
     "word_vec": "use get_vector(key)",
+    "wv": "this object is the KeyedVectors: leave out .wv",
     "words_closer_than": "use closer_than(key1, key2)",
 }
 
@@ -118,14 +122,21 @@ def _weighted(pair: Any) -> Tuple[Any, float]:
         ) from None
 
 
-def _top(restrict_vocab: Optional[int]) -> Optional[int]:
+def _top(restrict_vocab: Optional[int], name: str = "restrict_vocab") -> Optional[int]:
     """The protocol's top= for restrict_vocab, which gensim ignores if it is 0."""
-    if not restrict_vocab:
+    if restrict_vocab is None:
         return None
-    count = operator.index(restrict_vocab)
+    try:
+        count = operator.index(restrict_vocab)
+    except TypeError:
+        raise TypeError(
+            f"{name} is a number: how many of the most frequent words are searched, not"
+            f" {type(restrict_vocab).__name__}. To search a list of words, see within= of"
+            " client.near()"
+        ) from None
     if count < 0:
-        raise ValueError(f"restrict_vocab is a number of words, not {count}")
-    return min(count, _MAX_COUNT)
+        raise ValueError(f"{name} is a number of words, not {count}")
+    return min(count, _MAX_COUNT) or None
 
 
 def _refuse_all(topn: object, remedy: str) -> None:
@@ -174,6 +185,17 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
 
     def __getattr__(self, name: str) -> Any:
         _explain_absent(name)
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """A copy, or what another process unpickles, asks the same daemon."""
+        return type(self), (self._client,)
+
+    def __repr__(self) -> str:
+        try:
+            model = self._call(Call.model)
+        except (GlovedError, ValueError) as error:
+            return f"KeyedVectors<{error}>"
+        return f"KeyedVectors<vector_size={model.dim}, {model.rows} keys, model {model.model!r}>"
 
     def __enter__(self) -> KeyedVectors:
         return self
@@ -275,6 +297,21 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
 
         return self._call(ask)
 
+    def __setitem__(self, key: object, value: object) -> NoReturn:
+        """TypeError: a model cannot be changed."""
+        raise TypeError(f"a vector cannot be set: {_OTHER_MODEL}")
+
+    def __delitem__(self, key: object) -> NoReturn:
+        """TypeError: a model cannot be changed."""
+        raise TypeError(f"a word cannot be deleted: {_OTHER_MODEL}")
+
+    def __iter__(self) -> NoReturn:
+        """TypeError: one request for each of all words would take long."""
+        raise TypeError(
+            "KeyedVectors is not iterable: index_to_key has all words, vectors their vectors, and"
+            " key_to_index their places"
+        )
+
     def get_vectors(self, words: Iterable[Key], ignore_missing: bool = False) -> Any:
         """The vectors of many words: float32, shape (words, dim). gensim has no such method.
 
@@ -367,7 +404,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
                 keys[index], weights[index] = _weighted(key)
         if not keys:
             raise ValueError("there are no keys to search with")
-        top = _top(restrict_vocab or clip_end)
+        top = _top(restrict_vocab) or _top(clip_end, "clip_end")
         return self._call(lambda call: _near(call, keys, weights, call.k(topn), top))
 
     def similar_by_word(
@@ -430,7 +467,8 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
             return Request(head + quote(word).encode("utf-8", "surrogateescape"), _pairs_of_reply)
 
         # Written once: the rest of a request is its word.
-        head = line("NEAR", [("k", call.k(topn)), ("top", top), ("norm", "unit")], ()) + b" "
+        options = [("k", call.k(topn)), ("top", top), ("unknown", "error"), ("case", "exact")]
+        head = line("NEAR", options, ()) + b" "
         accepted = (UnknownWord, ZeroVector)
         for answer in call.ask_all(map(ask, itertools.chain(first, keys)), accepted):
             if isinstance(answer, GlovedError):
@@ -682,7 +720,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         """How similarities go with people's scores of word pairs.
 
         pairs             a file of lines: word, word, score; .gz is unpacked. Lines that begin
-                          with #, or have another form, are skipped
+                          with # are skipped; lines of another form too, with a warning
         restrict_vocab    take only that many of the most frequent words
         case_insensitive  compare in capitals, and take the most frequent of such words
         dummy4unknown     count pairs with an unknown word as similarity 0; else they are left out
@@ -692,7 +730,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
 
         ValueError: no pair counts, or only one.
         """
-        lines = list(_evaluation.pairs(pairs, delimiter, encoding, case_insensitive))
+        lines = _evaluation.pairs(pairs, delimiter, encoding, case_insensitive)
         top = _top(restrict_vocab)
 
         def ask(call: Call) -> List[Optional[float]]:
@@ -716,7 +754,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
                 gold.append(score)
                 ours.append(similarity or 0.0)
         if not gold:
-            raise ValueError(f"no pair of {pairs} has both words in the model")
+            raise ValueError(f"{pairs}: no pair has both words in the model")
         unknown_percent = 100 * similarities.count(None) / len(lines)
         pearson, spearman = _evaluation.pearson(gold, ours), _evaluation.spearman(gold, ours)
         _logger.info("%s: Pearson %.4f, Spearman %.4f", pairs, pearson[0], spearman[0])
@@ -750,10 +788,14 @@ def _near(
     words = [key if _vectors.is_vector(key) else call.word(key) for key in keys]
     if all(isinstance(word, str) for word in words):
         try:
-            terms = list(zip(words, weights))
-            request = requests.near(
-                terms, k=k, top=top, norm="unit", unknown="error", case="exact"
-            )
+            if weights == [1.0]:
+                # As it is: the scores are those of similarity(), and may be stored.
+                request = requests.near(words[0], k=k, top=top, unknown="error", case="exact")
+            else:
+                terms = list(zip(words, weights))
+                request = requests.near(
+                    terms, k=k, top=top, norm="unit", unknown="error", case="exact"
+                )
             return call.ask(Request(request.line, _pairs_of_reply))
         except TooLong:
             pass

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import copy
+import grp
 import json
+import os
 import pickle
 import socket
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List
+from typing import Any, Callable, Dict, Iterable, Iterator, List
 
 import pytest
 from fake import OK, Peer, serving
@@ -169,6 +172,40 @@ def test_no_server(ask_all: AskAll, tmp_path: Path) -> None:
     # 10, 20 and 40 ms.
     assert 0.07 <= time.monotonic() - begun < 2
     assert isinstance(raised.value, ConnectionError)
+
+
+@contextlib.contextmanager
+def as_nobody() -> Iterator[None]:
+    """Root may connect everywhere: for a while this process is not root's."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.parametrize("what", ["socket", "directory"])
+def test_a_socket_that_this_user_may_not_use(ask_all: AskAll, what: str) -> None:
+    with serving(Peer.serve) as server:
+        folder = Path(server.socket).parent
+        os.chmod(folder, 0o755 if what == "socket" else 0o000)
+        os.chmod(server.socket, 0o000)
+        group = grp.getgrgid(os.stat(server.socket if what == "socket" else folder).st_gid).gr_name
+        try:
+            with as_nobody(), pytest.raises(PermissionError) as raised:
+                # Ten retries would take five seconds, and not help.
+                ask_all(server.socket, texts(1), retries=10**6)
+        finally:
+            os.chmod(folder, 0o700)
+    assert isinstance(raised.value, gloved.AccessDenied)
+    assert isinstance(raised.value, gloved.ConnectionFailed)
+    message = str(raised.value)
+    assert "permission denied" in message and f"the group {group}" in message
+    assert "Start one" not in message
+    assert not server.lines
 
 
 @pytest.mark.parametrize("path", ["/tmp/" + "x" * 200, "/tmp/\ud800"])

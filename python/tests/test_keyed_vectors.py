@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
+import multiprocessing
+import pickle
 import subprocess
 import sys
 import threading
@@ -588,8 +591,72 @@ def test_what_is_absent_names_what_to_use(kv: KeyedVectors) -> None:
         KeyedVectors.load_word2vec_format("file")
     with pytest.raises(AttributeError, match="no attribute 'no_such_thing'"):
         kv.no_such_thing
-    with pytest.raises(TypeError):
-        kv["king"] = kv["queen"]  # type: ignore[index]
+    for name in "get", "wv", "syn0", "syn0norm":
+        with pytest.raises(AttributeError, match="use |leave out"):
+            getattr(kv, name)
+    with pytest.raises(TypeError, match="another model"):
+        kv["king"] = kv["queen"]
+    with pytest.raises(TypeError, match="another model"):
+        del kv["king"]
+
+
+def test_iteration_is_refused_at_once(kv: KeyedVectors) -> None:
+    for loop in (list, iter, sorted, lambda each: [word for word in each]):
+        with pytest.raises(TypeError, match="index_to_key has all words"):
+            loop(kv)  # type: ignore[operator]
+
+
+def test_repr_tells_the_model(kv: KeyedVectors, tmp_path: Path) -> None:
+    name = kv.client.models()[0].model
+    assert repr(kv) == f"KeyedVectors<vector_size=100, 10002 keys, model {name!r}>"
+    absent = KeyedVectors(gloved.Client(tmp_path / "absent.sock", retries=0))
+    assert "absent.sock" in repr(absent)
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))]
+)
+def test_clients_are_copied_as_their_options(
+    daemon: Daemon, copied: Callable[[Any], Any]
+) -> None:
+    name = gloved.Client(daemon.socket).models()[0].model
+    with gloved.Client(daemon.socket, model=name, timeout=7, retries=3) as client:
+        client.ping()
+        twin = copied(KeyedVectors(client))
+        assert twin.similarity("king", "queen") == client.sim("king", "queen")
+        with copied(client) as twin:
+            assert (twin.model, twin._timeout, twin._retries) == (name, 7, 3)
+            assert twin.sim("king", "queen") == client.sim("king", "queen")
+    later = copied(gloved.AsyncClient(daemon.socket, model=name, connections=2))
+    assert (later.model, later._connections) == (name, 2)
+
+
+def test_processes_take_a_pickled_method(kv: KeyedVectors) -> None:
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        assert pool.map(kv.most_similar, ["king"]) == [kv.most_similar("king")]
+
+
+def test_a_cosine_is_one_number(kv: KeyedVectors) -> None:
+    for word, score in kv.most_similar("king", topn=50):
+        assert score == kv.similarity("king", word)
+    assert list(kv.most_similar_many(["king"], topn=50)) == [kv.most_similar("king", topn=50)]
+
+
+def test_restrict_vocab_is_a_number(kv: KeyedVectors) -> None:
+    for words_instead in (["king"], ("king",), [], {"king"}, "king", 1.5):
+        with pytest.raises(TypeError, match="restrict_vocab is a number.*within="):
+            kv.most_similar("king", restrict_vocab=words_instead)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="clip_end is a number"):
+            kv.most_similar("king", clip_end=words_instead)  # type: ignore[arg-type]
+
+
+def test_many_words_are_looked_up_as_one_is(serve: Callable[..., Daemon], model_dir: Path) -> None:
+    daemon = serve("--model", str(model_dir), "--case", "ignore", "--unknown", "skip")
+    with gloved.connect(daemon.socket) as kv:
+        for ask in (kv.most_similar, lambda word: list(kv.most_similar_many([word]))):
+            with pytest.raises(UnknownWord):
+                ask("King")
 
 
 # Evaluations
