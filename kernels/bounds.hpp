@@ -33,6 +33,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "kernels/nearest_float.hpp"
+
 namespace gloved::kernels {
 
 inline constexpr double kHalfUlp = 0x1p-24;  // u
@@ -55,7 +57,7 @@ inline bool bound_covers(double norm) { return norm >= kMinNorm && norm <= kMaxN
 /// (thresholds are at most 1 + bound in size), which the 4 u pay for. An infinite threshold gives
 /// an infinite cutoff.
 inline float float_cutoff(double threshold, double bound, double query_norm) {
-    return static_cast<float>((threshold - bound - 4.0 * kHalfUlp) * query_norm);
+    return nearest_float((threshold - bound - 4.0 * kHalfUlp) * query_norm);
 }
 
 /// The cuda engine's float32 pass: v_i = fl32(q_i / |q|), d = fl32(Σ v_i x_i) in some order,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/canonical.hpp"
+#include "kernels/nearest_float.hpp"
 #include "kernels/prefetch.hpp"
 
 namespace gloved::kernels {
@@ -40,8 +41,7 @@ std::vector<double> sum_of(const format::Model& model, std::span<const WeightedR
 /// A double beyond float32's range becomes infinity, which check_finite refuses.
 std::vector<float> rounded(const std::vector<double>& sum) {
     std::vector<float> values(sum.size());
-    std::ranges::transform(sum, values.begin(),
-                           [](double value) { return static_cast<float>(value); });
+    std::ranges::transform(sum, values.begin(), nearest_float);
     return values;
 }
 

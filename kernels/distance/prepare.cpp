@@ -9,6 +9,7 @@
 
 #include "common/error_with.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "kernels/nearest_float.hpp"
 
 namespace gloved::kernels::distance {
 namespace {
@@ -63,8 +64,8 @@ class Preparation {
         std::atomic<bool> all = true;
         for_rows([&](std::size_t row) {
             const auto values = row_values(row);
-            if (!std::ranges::all_of(
-                    values, [](T v) { return static_cast<T>(static_cast<float>(v)) == v; })) {
+            if (!std::ranges::all_of(values,
+                                     [](T v) { return static_cast<T>(nearest_float(v)) == v; })) {
                 all = false;
             }
         });
@@ -101,7 +102,7 @@ class Preparation {
                 const double value =
                     static_cast<double>(row_values(row)[k]) - (means.empty() ? 0.0 : means[k]);
                 squares += value * value;
-                if (to != nullptr) to[row * dim_ + k] = static_cast<float>(value);
+                if (to != nullptr) to[row * dim_ + k] = nearest_float(value);
             }
             // Negated so that a mean which is not finite is an error too.
             if (!(std::sqrt(squares) <= kMaxNorm)) fault.report(row);
