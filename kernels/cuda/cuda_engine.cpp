@@ -128,7 +128,7 @@ class CudaEngine final : public Engine {
     }
     /// Runs a device's shares. A run may come in two parts: what there is to do meanwhile is done
     /// once, during the first part of the device whose thread is the calling one.
-    Status run_device(std::size_t device, std::span<const Share> shares) {
+    Status run_device(std::size_t device, std::span<const QueryShare> shares) {
         if (shares.empty()) return {};
         std::function<void()> meanwhile;
         if (device == 0) meanwhile = std::exchange(meanwhile_, nullptr);
@@ -183,7 +183,7 @@ Status CudaEngine::answer_by_queries(std::span<const Query> queries,
         if (device >= devices) return {};
         const std::size_t first = queries.size() * device / devices;
         const std::size_t last = queries.size() * (device + 1) / devices;
-        std::vector<Share> shares;
+        std::vector<QueryShare> shares;
         shares.reserve(last - first);
         for (std::size_t i = first; i < last; ++i) {
             const RowRange rows = range_of(queries[i]);
@@ -199,7 +199,7 @@ Status CudaEngine::answer_by_rows(std::span<const Query> queries,
                                   std::span<const std::size_t> which,
                                   std::vector<Answer>& answers) {
     std::vector<std::vector<Answer>> parts(devices_.size());
-    std::vector<std::vector<Share>> shares(devices_.size());
+    std::vector<std::vector<QueryShare>> shares(devices_.size());
     const auto divide = [&](std::size_t device) {
         parts[device].resize(which.size());
         for (std::size_t i = 0; i < which.size(); ++i) {

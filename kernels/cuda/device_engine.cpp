@@ -51,7 +51,7 @@ struct DeviceEngine::Task {
     std::vector<Row> sorted;
     std::size_t k = 0;
 
-    explicit Task(const Share& of)
+    explicit Task(const QueryShare& of)
         : query(of.query),
           rows(of.rows),
           answer(of.answer),
@@ -100,14 +100,15 @@ DeviceEngine::DeviceEngine(const format::Model& model, const Residency& residenc
     prefers_plane_ = !residency.vectors || planes_always || vector_bytes >= kMinPlaneBytes;
 }
 
-Status DeviceEngine::run(std::span<const Share> shares, const std::function<void()>& meanwhile) {
+Status DeviceEngine::run(std::span<const QueryShare> shares,
+                         const std::function<void()>& meanwhile) {
     meanwhile_ = meanwhile;
     Status done = answer(shares);
     meanwhile_ = nullptr;
     return done;
 }
 
-Status DeviceEngine::start_lone(const Share& share) {
+Status DeviceEngine::start_lone(const QueryShare& share) {
     Task task(share);
     if (needs_all_scores(task) || few_rows_serve(task) || min_batch() == 1) return {};
     task.sort_excluded();
@@ -174,7 +175,7 @@ double DeviceEngine::error_of(Estimate estimate) const {
 /// Answers each query by the fastest pass that can, and by the next where that overflows: by the
 /// few rows that its filter leaves; with others over code tiles or the plane; alone or with a few
 /// over the plane, or in float32; canonical scores of all rows.
-Status DeviceEngine::answer(std::span<const Share> shares) {
+Status DeviceEngine::answer(std::span<const QueryShare> shares) {
     std::vector<Task> tasks;
     tasks.reserve(shares.size());
     std::vector<std::size_t> few;

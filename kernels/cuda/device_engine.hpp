@@ -22,7 +22,7 @@
 namespace gloved::kernels::cuda {
 
 /// A query, and the rows in which a device looks for its hits, whatever rows its filter names.
-struct Share {
+struct QueryShare {
     const Query* query = nullptr;
     RowRange rows;             ///< of the model; not empty; the device holds all of them
     Answer* answer = nullptr;  ///< empty before the run
@@ -41,10 +41,10 @@ class DeviceEngine {
                                                         unsigned writers);
 
     /// Answers a batch. Calls `meanwhile` at most once while the device works; it may be empty.
-    Status run(std::span<const Share> shares, const std::function<void()>& meanwhile = {});
+    Status run(std::span<const QueryShare> shares, const std::function<void()>& meanwhile = {});
     /// Starts what the next run() begins with, which must be of this share alone, so that several
     /// devices can work on one query. Does nothing where not one pass alone answers the query.
-    Status start_lone(const Share& share);
+    Status start_lone(const QueryShare& share);
 
     Shard& shard() { return *shard_; }
     const Shard& shard() const { return *shard_; }
@@ -63,7 +63,7 @@ class DeviceEngine {
     DeviceEngine(const format::Model& model, const Residency& residency, bool planes_always,
                  std::unique_ptr<ThreadPool> writers, std::unique_ptr<Shard> shard);
 
-    Status answer(std::span<const Share> shares);
+    Status answer(std::span<const QueryShare> shares);
     /// Answers tasks[which[i]] over the plane, alone or with a few, or alone in float32. Appends
     /// those that overflow to `overflowed`, and those for which there are neither a plane nor
     /// vectors to `unanswered`.
