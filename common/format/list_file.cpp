@@ -1,5 +1,7 @@
 #include "common/format/list_file.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 #include <utility>
