@@ -11,12 +11,11 @@ namespace {
 
 constexpr std::uint32_t kWithoutSign = 0x7FFF'FFFF;
 
-/// Whether all bytes are printable ASCII, as in most words.
+}  // namespace
+
 bool is_plain(std::string_view word) {
     return std::ranges::all_of(word, [](char c) { return c >= 0x20 && c < 0x7F; });
 }
-
-}  // namespace
 
 bool has_large_number(std::span<const float> numbers) {
     // The bits of a float without its sign ascend with it; NaN and infinity are the largest.
@@ -25,7 +24,7 @@ bool has_large_number(std::span<const float> numbers) {
             static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(number) & kWithoutSign);
         return bits > std::bit_cast<std::int32_t>(kLargeNumber) ? 1 : 0;
     };
-    constexpr std::size_t kBlock = 16;  // a fixed number, for the compiler's vectors
+    constexpr std::size_t kBlock = 32;  // a fixed number, for the compiler's vectors
     std::int32_t large = 0;
     std::size_t i = 0;
     for (; i + kBlock <= numbers.size(); i += kBlock) {

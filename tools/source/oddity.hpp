@@ -17,6 +17,9 @@ inline constexpr float kLargeNumber = 1e6F;
 /// Whether a number is larger than kLargeNumber, negative ones too, or not finite.
 bool has_large_number(std::span<const float> numbers);
 
+/// Whether all bytes of a word are printable ASCII, as in most words.
+bool is_plain(std::string_view word);
+
 enum class Oddity {
     large_number,    ///< has_large_number
     invalid_utf8,    ///< in the word

@@ -43,6 +43,7 @@ std::uint64_t unusual_numbers(const char* numbers, std::size_t dim) {
 
 /// Whether a piece of a word is text: UTF-8 without control characters.
 bool is_text(std::string_view word) {
+    if (is_plain(word)) return true;
     while (!word.empty()) {
         if (invisible_bytes(word) != 0) return false;
         word.remove_prefix(utf8_sequence_length(word));
@@ -294,10 +295,10 @@ Record find_record(std::string_view bytes, bool ended, const RecordLayout& layou
 }
 
 std::optional<LineProblem> parse_record(std::string_view word, const char* numbers, std::size_t dim,
-                                        float* values) {
+                                        float* values, bool& has_large) {
     std::memcpy(values, numbers, dim * sizeof(float));
-    // Nearly always true, and faster to find than the number that is not finite.
-    if (!has_large_number({values, dim})) return check_key(word);
+    has_large = has_large_number({values, dim});
+    if (!has_large) return check_key(word);
     const float* const bad =
         std::find_if(values, values + dim, [](float value) { return !std::isfinite(value); });
     if (bad != values + dim) {

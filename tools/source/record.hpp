@@ -46,9 +46,10 @@ inline constexpr std::size_t kMaxBlanksInWord = 64;
 Record find_record(std::string_view bytes, bool ended, const RecordLayout& layout,
                    std::uint64_t left);
 
-/// Copies `dim` numbers, not aligned, to `values`, bit for bit. Returns the problem, not_finite or
-/// bad_key, if there is one. Safe for concurrent use.
+/// Copies `dim` numbers, not aligned, to `values`, bit for bit, and sets `has_large` to
+/// has_large_number of them. Returns the problem, not_finite or bad_key, if there is one. Safe for
+/// concurrent use.
 std::optional<LineProblem> parse_record(std::string_view word, const char* numbers, std::size_t dim,
-                                        float* values);
+                                        float* values, bool& has_large);
 
 }  // namespace gloved::source

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
-#include <span>
 #include <utility>
 
 #include "common/error_with.hpp"
@@ -49,9 +48,9 @@ float* room_for_row(Batch& batch, std::size_t dim) {
     return batch.values.data() + used;
 }
 
-void add_row(Batch& batch, std::string_view key, std::span<const float> values) {
+void add_row(Batch& batch, std::string_view key, bool has_large) {
     batch.odd_words.note_word(batch.lines, key);
-    if (has_large_number(values)) batch.odd_words.note(Oddity::large_number, batch.lines, key);
+    if (has_large) batch.odd_words.note(Oddity::large_number, batch.lines, key);
     batch.keys += key;
     batch.key_ends.push_back(batch.keys.size());
     batch.line_numbers.push_back(batch.lines);
@@ -92,7 +91,7 @@ void parse_lines(Batch& batch, const Reading& reading) {
             if (key.data() != line.data() || line[key.size() + 1] == ' ')
                 batch.odd_words.note(Oddity::outer_blanks, batch.lines, key);
             if (ends_in_number(key)) batch.odd_words.note(Oddity::ends_in_number, batch.lines, key);
-            add_row(batch, key, {values, reading.dim});
+            add_row(batch, key, has_large_number({values, reading.dim}));
         }
         at = end + 1;
     }
@@ -104,7 +103,9 @@ void parse_records(Batch& batch, const Reading& reading) {
     for (const Batch::Place& place : batch.places) {
         const std::string_view word = bytes.substr(place.begin, place.word_bytes);
         float* const values = room_for_row(batch, reading.dim);
-        auto problem = parse_record(word, word.data() + word.size() + 1, reading.dim, values);
+        bool has_large = false;
+        auto problem =
+            parse_record(word, word.data() + word.size() + 1, reading.dim, values, has_large);
         if (problem) {
             add_fault(batch, *std::move(problem), batch.text_offset + place.begin);
             if (reading.on_error == OnError::stop) return;
@@ -113,7 +114,7 @@ void parse_records(Batch& batch, const Reading& reading) {
                 batch.odd_words.note(Oddity::outer_blanks, batch.lines, word);
             if (word.find(' ') != std::string_view::npos)
                 batch.odd_words.note(Oddity::blanks, batch.lines, word);
-            add_row(batch, word, {values, reading.dim});
+            add_row(batch, word, has_large);
         }
         ++batch.lines;
     }
