@@ -379,17 +379,19 @@ TEST(Convert, SkipsAndCountsByReason) {
     for (int i = 0; i < 30; ++i) text += "bad 1 y\n";
     const auto finished = convert({"--on-error", "skip", "--dim", "2", "-", dir / "m"}, text);
     ASSERT_EQ(finished.exit_code, 0) << finished.err;
-    EXPECT_EQ(read_file(dir / "m/keys"), "a\nz\n");
-    const auto skipped = report_of(dir / "m")["skipped"];
-    EXPECT_EQ(skipped["count"], 37);
+    EXPECT_EQ(read_file(dir / "m/keys"), "a\nh 0.5\nz\n");
+    const auto report = report_of(dir / "m");
+    EXPECT_EQ(report["implausible"],
+              nlohmann::json({{"ends_in_number", {{"count", 1}, {"line", 8}, {"key", "h 0.5"}}}}));
+    const auto& skipped = report["skipped"];
+    EXPECT_EQ(skipped["count"], 36);
     EXPECT_EQ(skipped["first"].size(), 20U);
     EXPECT_EQ(skipped["reasons"], nlohmann::json({{"blank", 1},
                                                   {"too_few_fields", 1},
                                                   {"not_finite", 1},
                                                   {"bad_number", 31},
                                                   {"overflow", 1},
-                                                  {"bad_key", 1},
-                                                  {"too_many_fields", 1}}));
+                                                  {"bad_key", 1}}));
     EXPECT_NE(finished.err.find("line 4 (byte 11): field 2 of 3 is \"nan\""), std::string::npos)
         << finished.err;
     const auto model = format::Model::open(dir / "m");

@@ -70,7 +70,7 @@ TEST_F(VerifySource, DifferencesAreNamed) {
         "FAILED  source keys: 1 lines' words are not in the model; the first: \"new\" on line 4");
     expect_found("of 0.3 0.4\nthe 0.1 0.2\nand 0.5 0.6\n",
                  "FAILED  source ranks: row 2 (\"the\") has rank 0 and line 2");
-    expect_found("the 0.1 0.2 0.3\n", "FAILED  source: -: line 1");
+    expect_found("the 0.1 0.2 0.3\n", "FAILED  source: -: 3 numbers a word, but the model has 2");
     expect_found("", "FAILED  source: -: the source is empty");
     // −0 and 0 are equal as numbers and differ as bits.
     convert("a 0 1\n");

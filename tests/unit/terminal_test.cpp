@@ -1,6 +1,7 @@
 // What people get to see of bytes that come from files and peers.
-#include "common/program_main.hpp"
 #include "common/terminal.hpp"
+
+#include "common/program_main.hpp"
 
 #include <gtest/gtest.h>
 

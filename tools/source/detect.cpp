@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -68,6 +69,10 @@ constexpr Signature kSignatures[] = {
     {"\x8EGLV"sv, "a gloved values file", "it is converted already"},
     {"version https://git-lfs"sv, "a Git LFS pointer, not the file that it stands for",
      "fetch that: git lfs pull"},
+    {"\xFF\xFE\0\0"sv, "UTF-32 text",
+     "convert it: iconv -f UTF-32 -t UTF-8 FILE | gloved-convert - MODEL_DIR"},
+    {"\0\0\xFE\xFF"sv, "UTF-32 text",
+     "convert it: iconv -f UTF-32 -t UTF-8 FILE | gloved-convert - MODEL_DIR"},
     {"\xFF\xFE"sv, "UTF-16 text",
      "convert it: iconv -f UTF-16 -t UTF-8 FILE | gloved-convert - MODEL_DIR"},
     {"\xFE\xFF"sv, "UTF-16 text",
@@ -274,11 +279,24 @@ bool first_numbers_are_norms(const std::vector<std::string_view>& lines, std::si
 
 Error bad_source(std::string message) { return {ErrorCode::bad_source, std::move(message)}; }
 
-Error binary_data() {
+/// Data with NUL bytes near its beginning.
+Error binary_data(std::string_view text) {
+    // In text of UTF-16 most characters have a NUL, all on the same side.
+    std::array<std::size_t, 2> nuls{};
+    const std::string_view sample = text.substr(0, 512);
+    for (std::size_t i = 0; i < sample.size(); ++i) {
+        if (sample[i] == '\0') ++nuls[i % 2];
+    }
+    const std::size_t most = 2 * sample.size() / 5;
+    if ((nuls[0] > most && nuls[1] == 0) || (nuls[1] > most && nuls[0] == 0)) {
+        return bad_source(
+            fmt::format("this is UTF-16 text without its mark, not GloVe text; convert it: iconv "
+                        "-f UTF-16{} -t UTF-8 FILE | gloved-convert - MODEL_DIR",
+                        nuls[0] == 0 ? "LE" : "BE"));
+    }
     return bad_source(
         "this is binary data of no format that is known here (there are NUL bytes near its "
-        "beginning); fetch the text file; UTF-16 without its mark is converted by: iconv -f "
-        "UTF-16LE -t UTF-8 FILE | gloved-convert - MODEL_DIR");
+        "beginning); fetch the text file");
 }
 
 Error no_numbers(const std::vector<std::string_view>& lines, std::size_t offset) {
@@ -394,7 +412,7 @@ Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, 
                        (format == SourceFormat::automatic && !starts_with_header(lines, dim));
     if (plain) {
         if (Status done = detect_plain(lines, format, detected); !done)
-            return has_nul_near_start(text) ? binary_data() : done.error();
+            return has_nul_near_start(text) ? binary_data(text) : done.error();
     } else {
         if (Status done = detect_header(head, lines, detected); !done) return done.error();
         if (format == SourceFormat::automatic) {
@@ -405,7 +423,7 @@ Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, 
         detected.format = format;
     }
     if (detected.format == SourceFormat::word2vec_bin) return detected;
-    if (has_nul_near_start(text)) return binary_data();
+    if (has_nul_near_start(text)) return binary_data(text);
     const auto body = plain ? lines : first_lines(head.substr(detected.body_offset), whole);
     const std::size_t width = detected.dim + (detected.format == SourceFormat::norms ? 1 : 0);
     const bool given = dim != 0 || detected.header_rows;

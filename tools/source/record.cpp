@@ -19,8 +19,8 @@ static_assert(std::endian::native == std::endian::little);
 
 /// Numbers of usual size are 0, or lie between these. Bytes that are read in the wrong place are
 /// numbers of any exponent: four of five are not usual.
-constexpr float kSmallestUsual = 1e-12F;
-constexpr float kLargestUsual = kLargeNumber;
+constexpr float kMinUsual = 1e-12F;
+constexpr float kMaxUsual = kLargeNumber;
 /// How many signs of a wrong reading there must be for one sign of another, which is then taken.
 constexpr std::uint64_t kClearRatio = 8;
 /// More signs than any reading has: what no record can be.
@@ -36,7 +36,7 @@ std::uint64_t unusual_numbers(const char* numbers, std::size_t dim) {
         float value = 0;
         std::memcpy(&value, numbers + i * sizeof value, sizeof value);
         const float size = std::abs(value);
-        if (size != 0 && !(size >= kSmallestUsual && size <= kLargestUsual)) ++unusual;
+        if (size != 0 && !(size >= kMinUsual && size <= kMaxUsual)) ++unusual;
     }
     return unusual;
 }
