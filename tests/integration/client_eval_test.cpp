@@ -193,7 +193,7 @@ TEST_F(EvalProgram, FaultsOfTheFile) {
     write_file(dir / "one", "king queen 5\nking xyzzy 5\n");
     const std::vector<std::pair<Lines, std::string>> faults = {
         {{"analogies", dir / "nix"}, "cannot open"},
-        {{"analogies", dir.path()}, "cannot read"},
+        {{"analogies", dir.path()}, "is a directory"},
         {{"analogies", dir / "empty"}, "holds no questions"},
         {{"pairs", dir / "empty"}, "holds no pairs"},
         {{"analogies", dir / "three"}, (dir / "three") + ": line 2: 3 words"},
