@@ -56,6 +56,9 @@ class ListReader {
                               "{}: is not a regular file any more, and a reload reads no other",
                               setting.path);
         }
+        // Its writer may take as long as it likes.
+        write_log_always(spdlog::level::info,
+                         fmt::format("list {}: reads {} to its end", setting.name, setting.path));
         auto text = file->read_all(kMaxPipeBytes);
         if (!text) return text.error();
         const auto at = pipes_.emplace(setting.path, *std::move(text)).first;

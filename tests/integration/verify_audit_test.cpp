@@ -213,10 +213,13 @@ class VerifyAudit : public testing::Test {
         std::ofstream(*dir_ / "few") << word_of(4) << '\n';
     }
 
-    /// The daemon's replies in JSON.
-    static std::vector<std::string> ask(const std::vector<std::string>& requests) {
-        const Daemon daemon("m=" + (*dir_ / "model"), {"--list", "third=" + (*dir_ / "third"),
-                                                       "--list", "half=" + (*dir_ / "half")});
+    /// The replies in JSON of a daemon that has `more` options.
+    static std::vector<std::string> ask(const std::vector<std::string>& requests,
+                                        const std::vector<std::string>& more = {}) {
+        std::vector<std::string> options = {"--list", "third=" + (*dir_ / "third"), "--list",
+                                            "half=" + (*dir_ / "half")};
+        options.insert(options.end(), more.begin(), more.end());
+        const Daemon daemon("m=" + (*dir_ / "model"), options);
         std::string input;
         for (const std::string& request : requests) input += request + "\n";
         const Finished finished =
@@ -369,6 +372,28 @@ TEST_F(VerifyAudit, SaysWhatIsWrong) {
                   reply["rejected_below"] = 0.999;
               })).find("rows that were not scored may be"),
               std::string::npos);
+}
+
+TEST_F(VerifyAudit, FindsWordsOfListsByTheRuleThatTheDaemonHad) {
+    const std::string list = "caps=" + (*dir_ / "caps");
+    std::ofstream(*dir_ / "caps") << "\xEF\xBB\xBFW4\r\nMIXED 2\r\nw5\r\nno";
+    const std::string request = "NEAR certify=1 k=9 exclude=none within=caps w5";
+    const std::vector<std::string> of_case_ignored =
+        ask({request}, {"--list", list, "--case", "ignore"});
+    const std::vector<std::string> of_case_exact = ask({request}, {"--list", list});
+    EXPECT_EQ(json::parse(of_case_ignored.at(0))["results"].size(), 3U);
+    EXPECT_LT(json::parse(of_case_exact.at(0))["results"].size(), 3U);
+    for (const auto& replies : {of_case_ignored, of_case_exact}) {
+        const Audit found = audit(replies, {"--list", list});
+        EXPECT_EQ(found.exit_code, 0) << found.detail("answer on line 1");
+        EXPECT_NE(found.detail("list caps").find("with --case ignore 3 words, 1 not in the model"),
+                  std::string::npos)
+            << found.detail("list caps");
+    }
+    // Each reply has the checksum of its own rule.
+    json mixed = json::parse(of_case_exact.at(0));
+    mixed["lists"] = json::parse(of_case_ignored.at(0))["lists"];
+    EXPECT_EQ(audit({mixed.dump()}, {"--list", list}).exit_code, 1);
 }
 
 TEST_F(VerifyAudit, SaysWhichListOrModelIsAnother) {
