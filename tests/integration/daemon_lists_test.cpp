@@ -246,11 +246,13 @@ TEST_F(Lists, ThatCannotBeReadStayAsTheyWere) {
 /// A shell runs gloved with the lists that it can name, and two models.
 class PipedLists : public testing::Test {
   protected:
-    void start(const std::string& options) {
+    /// `before`: a command of the shell before it becomes gloved.
+    void start(const std::string& options, const std::string& before = "") {
         make_model(dir_ / "m", random_entries(50, 3, 1));
         make_model(dir_ / "n", random_entries(40, 3, 2));
-        const std::string command = fmt::format(
-            "exec \"$0\" --model \"$1\"/m --model \"$1\"/n --socket \"$1\"/s {}", options);
+        const std::string command =
+            fmt::format("{}exec \"$0\" --model \"$1\"/m --model \"$1\"/n --socket \"$1\"/s {}",
+                        before, options);
         daemon_.emplace(
             std::vector<std::string>{"/bin/bash", "-c", command, program("gloved"), dir_.path()});
         const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -289,14 +291,13 @@ TEST_F(PipedLists, KeepTheirWordsOverReloadsAndForEveryModel) {
 
 TEST_F(PipedLists, AreReadAsFilesOnceTheyAreFiles) {
     ASSERT_EQ(::mkfifo((dir_ / "f").c_str(), 0600), 0);
-    start("--list f=\"$1\"/f & printf 'w1\\n' > \"$1\"/f; wait");
+    start("--list f=\"$1\"/f", "printf 'w1\\n' > \"$1\"/f & ");
     EXPECT_EQ(column(ask("LISTS")[0], kOrigin), "pipe");
     std::filesystem::remove(dir_ / "f");
     write_file(dir_ / "f", "w2\nw3\n");
     EXPECT_EQ(connection_->ask("RELOAD").status, "OK 2");
     EXPECT_EQ(ask("LISTS")[0].rfind("f\t2\t0\t", 0), 0U);
     EXPECT_EQ(column(ask("LISTS")[0], kOrigin), "file");
-    connection_.reset();
 }
 
 TEST_F(Lists, FollowTheRuleForCase) {
