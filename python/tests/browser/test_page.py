@@ -302,6 +302,9 @@ def test_looks(explorer: Explorer, name: str, state: str) -> None:
         # Nothing sticks out to the right, and letters stand out from what is behind them.
         script = "return document.documentElement.scrollWidth"
         assert page.driver.execute_script(script) <= size["width"]
+        # No word is broken.
+        script = "return [...document.querySelectorAll('li .word')].map(e => e.offsetHeight)"
+        assert len(set(page.driver.execute_script(script))) == 1
         back = page.driver.execute_script("return getComputedStyle(document.body).backgroundColor")
         assert back == ("rgb(22, 24, 28)" if name == "dark" else "rgb(255, 255, 255)")
         if "GLOVED_SCREENSHOTS" in os.environ:
