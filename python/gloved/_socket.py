@@ -115,8 +115,14 @@ def _who_may(path: str) -> str:
     """What lets this user connect, as far as it can be seen."""
     for each in (path, os.path.dirname(path)):
         try:
-            group = grp.getgrgid(os.stat(each).st_gid).gr_name
+            number = os.stat(each).st_gid
+            group = grp.getgrgid(number).gr_name
         except (KeyError, OSError):
+            continue
+        if number == 0:
+            return ". Only root may connect"
+        if number in os.getgroups():
+            # It is not the group that this user lacks.
             continue
         return (
             f". Members of the group {group} may connect: `sudo adduser $USER {group}`, then log in"

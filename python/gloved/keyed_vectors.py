@@ -171,6 +171,9 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
     - most_similar_cosmul() heeds restrict_vocab, and takes ints.
     - What writes or trains is absent. AttributeError tells what to use instead.
 
+    A result is of one model, also if the daemon loads another one while a method asks: then the
+    method begins again. ModelReplaced: that happened three times.
+
     Most methods ask the daemon and keep nothing. Some read all words first, which takes about a
     second for 400,000: index_to_key, key_to_index, the evaluations, and every int as a key. Some
     also read all vectors, see `vectors`. Both are kept until the daemon reloads the model. That is
@@ -299,11 +302,11 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
         """TypeError: a model cannot be changed."""
-        raise TypeError(f"a vector cannot be set: {_OTHER_MODEL}")
+        raise TypeError(f"a vector cannot be set; {_OTHER_MODEL}")
 
     def __delitem__(self, key: object) -> NoReturn:
         """TypeError: a model cannot be changed."""
-        raise TypeError(f"a word cannot be deleted: {_OTHER_MODEL}")
+        raise TypeError(f"a word cannot be deleted; {_OTHER_MODEL}")
 
     def __iter__(self) -> NoReturn:
         """TypeError: one request for each of all words would take long."""
@@ -440,7 +443,8 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         taken a few hundred ahead of the answers, so neither need fit in memory. With
         ignore_missing, the answer for a word without one is [].
 
-        UnknownWord: a word is unknown. It is raised in its turn, and ends the iteration.
+        UnknownWord: a word is unknown. It is raised in its turn, and ends the iteration. So does
+        ModelReplaced: the daemon has loaded another model since the first answer.
         """
         _refuse_all(topn, "1 - distances(word) has them, in the order of index_to_key")
         if topn < 1:
