@@ -3,6 +3,7 @@
 #include "common/result.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <filesystem>
@@ -76,6 +77,26 @@ TEST(Publish, RefusesATargetThatIsNoModel) {
     EXPECT_FALSE(Staging::create(dir / "file"));
     EXPECT_FALSE(Staging::create(dir / "none/m"));
     EXPECT_EQ(tests::read_file(dir / "m/thesis.tex"), "years of work");
+}
+
+/// Another user than root, for as long as it lives.
+struct AsNobody {
+    AsNobody() { EXPECT_EQ(::seteuid(65534), 0); }
+    ~AsNobody() { EXPECT_EQ(::seteuid(0), 0); }
+};
+
+TEST(Publish, InAStickyDirectoryAUserReplacesTheirOwnModelsAlone) {
+    if (::geteuid() != 0) GTEST_SKIP() << "skipped: only root can be another user";
+    const tests::TempDir dir;
+    fs::permissions(dir.path(), fs::perms::all | fs::perms::sticky_bit);
+    tests::make_model(dir / "of_root", {{"a", {1.0F}}});
+    const AsNobody nobody;
+    tests::make_model(dir / "own", {{"a", {1.0F}}});
+    EXPECT_TRUE(Staging::create(dir / "own"));
+    const auto foreign = Staging::create(dir / "of_root");
+    ASSERT_FALSE(foreign);
+    EXPECT_EQ(foreign.error().code, ErrorCode::conflict);
+    EXPECT_NE(foreign.error().message.find("sticky"), std::string::npos) << foreign.error().message;
 }
 
 }  // namespace
