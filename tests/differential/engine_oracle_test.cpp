@@ -111,9 +111,12 @@ TEST(QueryVectors, NameTheRowThatTheyAre) {
 
 TEST(QueryVectors, EqualTheOracleRawAndUnit) {
     const TempDir dir;
-    const auto model = make_model(dir / "model", awkward_entries(32, 50, 5));
-    const std::vector<kernels::WeightedRow> terms = {{1.0, 3}, {-2.5, 8}, {1e-3, 21}, {0.1, 5}};
-    const Weights weights = {{1.0, 3}, {-2.5, 8}, {1e-3, 21}, {0.1, 5}};
+    auto entries = awkward_entries(32, 50, 5);
+    entries[8].second.assign(50, 0.0F);  // it adds nothing
+    const auto model = make_model(dir / "model", entries);
+    const Row zero = *model.find(entries[8].first);
+    const std::vector<kernels::WeightedRow> terms = {{1.0, 3}, {-2.5, zero}, {1e-3, 21}, {0.1, 5}};
+    const Weights weights = {{1.0, 3}, {-2.5, zero}, {1e-3, 21}, {0.1, 5}};
     for (const bool unit : {false, true}) {
         const auto vector = kernels::make_query_vector(model, terms, unit);
         ASSERT_TRUE(vector);
