@@ -66,7 +66,8 @@ Example:
 
 constexpr const char* kClosing = R"(
 Signals:
-  SIGTERM, SIGINT  answer the requests received so far, then exit
+  SIGTERM, SIGINT  answer the requests received so far, then exit; a second
+                   SIGINT, or a SIGTERM a second later, ends this at once
   SIGHUP           load all models again from their directories
 
 Exit status:

@@ -158,6 +158,13 @@ TEST(BenchLoad, FailsIfThePeerClosesOrSpeaksAnotherLanguage) {
         run_load(dir / "strange", {"--mix", "ping", "--connections", "1", "--check", "0"});
     EXPECT_EQ(other.exit_code, 1);
     EXPECT_NE(other.err.find("does not speak gloved's protocol"), std::string::npos) << other.err;
+
+    const FakeDaemon endless(dir / "endless", [](const std::string&) {
+        return Action{"OK 1\n" + std::string(2 << 20, 'a')};
+    });
+    const auto line = run_load(dir / "endless", {"--mix", "ping"});
+    EXPECT_EQ(line.exit_code, 1);
+    EXPECT_NE(line.err.find("a line of more than 1048576 bytes"), std::string::npos) << line.err;
 }
 
 TEST(BenchLoad, StopsAtASignal) {

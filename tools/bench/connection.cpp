@@ -60,6 +60,7 @@ Status Connection::send(std::string_view bytes) {
 }
 
 Result<Reply> Connection::read_reply() {
+    deadline_ = Clock::now() + kTimeout;
     const auto first = line();
     if (!first) return first.error();
     auto status = wire::parse_status_line(*first);
@@ -71,6 +72,10 @@ Result<Reply> Connection::read_reply() {
         const auto next = line();
         if (!next) return next.error();
         reply.lines.append(*next).push_back('\n');
+        if (reply.lines.size() > kMaxReplyBytes) {
+            return error_with(ErrorCode::bad_request, "a reply of more than {} bytes",
+                              kMaxReplyBytes);
+        }
     }
     return reply;
 }
@@ -81,6 +86,7 @@ Result<Reply> Connection::ask(std::string_view request) {
 }
 
 Result<double> Connection::skip_reply() {
+    deadline_ = Clock::now() + kTimeout;
     const auto first = line();
     if (!first) return first.error();
     const auto status = wire::parse_status_line(*first);
@@ -115,10 +121,18 @@ pid_t Connection::peer() const {
 Result<std::string_view> Connection::line() {
     while (true) {
         if (const auto whole = received_.next()) return *whole;
+        if (received_.too_long()) {
+            return error_with(
+                ErrorCode::bad_request,
+                "a line of more than {} bytes; is this the socket of a gloved daemon?",
+                kMaxReplyLineBytes);
+        }
+        if (Clock::now() >= deadline_)
+            return Error{ErrorCode::timeout, "the daemon's reply takes longer than a minute"};
         std::array<char, 65536> buffer;
         const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
         if (got < 0) return lost("no answer", errno);
-        if (got == 0 || received_.too_long()) {
+        if (got == 0) {
             return Error{ErrorCode::unavailable,
                          "the daemon closed the connection in the middle of a reply"};
         }

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -28,7 +29,7 @@ struct Reply {
     std::string lines;        ///< what follows the status line, with all LF
 };
 
-/// One connection. Waits at most a minute for anything.
+/// One connection. Waits at most a minute for each reply.
 class Connection {
   public:
     /// Connects. Errors as connect_to.
@@ -37,9 +38,9 @@ class Connection {
     /// Sends all bytes. Errors: io; interrupted, after a signal.
     Status send(std::string_view bytes);
 
-    /// Reads one reply; an ERR is a reply. Errors: io; unavailable, if the daemon closed the
-    /// connection or a line is too long; bad_request, if the peer does not speak the protocol;
-    /// interrupted, after a signal.
+    /// Reads one reply; an ERR is a reply. Errors: io; timeout; unavailable, if the daemon
+    /// closed the connection; bad_request, if the peer does not speak the protocol, or a line or
+    /// the reply is too long; interrupted, after a signal.
     Result<Reply> read_reply();
     /// Sends a line, which ends with LF, and reads its reply. Errors as `send` and `read_reply`.
     Result<Reply> ask(std::string_view request);
@@ -58,9 +59,13 @@ class Connection {
     explicit Connection(UniqueFd fd) : fd_(std::move(fd)) {}
     Result<std::string_view> line();
 
+    using Clock = std::chrono::steady_clock;
+
     static constexpr std::size_t kMaxReplyLineBytes = 1 << 20;
+    static constexpr std::size_t kMaxReplyBytes = std::size_t{256} << 20;
 
     UniqueFd fd_;
+    Clock::time_point deadline_;  // of the reply that is read
     wire::LineSplitter received_{kMaxReplyLineBytes};
 };
 
