@@ -142,8 +142,7 @@ Task read_task(const cli::CommandLine& line) {
     const std::string first = line.text("first");
     const std::string second = line.text("second");
     options.source.threads =
-        line.count("threads", 1, kMaxThreads,
-                   std::clamp(usable_processors(), 1U, kDefaultThreads));
+        line.count("threads", 1, kMaxThreads, std::clamp(usable_processors(), 1U, kDefaultThreads));
     for (const char* mode : {"planes-only", "export"}) {
         line.excludes(mode, {"format", "dim", "member", "limit", "duplicates", "on-error", "memory",
                              "planes"});

@@ -109,8 +109,7 @@ Task read_task(const cli::CommandLine& line) {
                                                       {"original", "original"}});
     task.member = line.nonempty("member", "the name of a file in the archive");
     task.reading.threads =
-        line.count("threads", 1, kMaxThreads,
-                   std::clamp(usable_processors(), 1U, kDefaultThreads));
+        line.count("threads", 1, kMaxThreads, std::clamp(usable_processors(), 1U, kDefaultThreads));
     task.times = line.given("times");
     return task;
 }

@@ -161,8 +161,7 @@ Settings read_settings(const cli::CommandLine& line) {
                                  ? std::numeric_limits<std::size_t>::max()
                                  : line.count("neighbors", 0, format::kMaxRows);
     options.threads =
-        line.count("threads", 1, kMaxThreads,
-                   std::clamp(usable_processors(), 1U, kDefaultThreads));
+        line.count("threads", 1, kMaxThreads, std::clamp(usable_processors(), 1U, kDefaultThreads));
     return settings;
 }
 
