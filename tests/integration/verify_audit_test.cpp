@@ -41,9 +41,15 @@ constexpr std::size_t kTampered = 1000;
 
 std::size_t below(Random& random, std::size_t limit) { return random() % limit; }
 
-/// Words in several cases, so that case=ignore has something to find, and to choose from.
+/// An accented letter as one code point, and as two.
+constexpr std::string_view kComposed = "í";
+constexpr std::string_view kDecomposed = "i\xCC\x81";
+
+/// Words in several cases, and with an accent, so that case=ignore has something to find, and to
+/// choose from.
 std::string word_of(std::size_t number) {
-    static const std::vector<std::string> kForms = {"w", "W", "mIxed ", "miXed "};
+    static const std::vector<std::string> kForms = {"w", "W", "mIxed ", "miXed ",
+                                                    std::string(kComposed)};
     return kForms[number % kForms.size()] + std::to_string(number / kForms.size());
 }
 
@@ -51,6 +57,8 @@ std::string random_word(Random& random) {
     std::string word = word_of(below(random, kRows));
     if (below(random, 5) == 0)
         std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::toupper(c); });
+    if (word.starts_with(kComposed) && below(random, 2) == 0)
+        word.replace(0, kComposed.size(), kDecomposed);
     if (below(random, 20) == 0) word += "?";
     return '"' + word + '"';
 }

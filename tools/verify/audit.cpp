@@ -25,6 +25,7 @@
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
 #include "common/text_lines.hpp"
+#include "common/unicode_form.hpp"
 #include "common/wire/json_string.hpp"
 #include "common/wire/request.hpp"
 #include "common/wire/request_line.hpp"
@@ -64,12 +65,22 @@ class Words {
         for (const std::string& form : {lower_case(word), capitalized(word), upper_case(word)}) {
             if (const auto row = model_.find(form)) return row;
         }
+        if (const auto row = find_folded(word)) return row;
+        for (const auto& form : {composed(word), decomposed(word)}) {
+            if (!form) continue;
+            if (const auto row = model_.find(*form)) return row;
+            if (const auto row = find_folded(*form)) return row;
+        }
+        return std::nullopt;
+    }
+
+  private:
+    std::optional<Row> find_folded(std::string_view word) {
         std::call_once(folded_, [&] { fold_all(); });
         const auto found = by_folding_.find(fold_case(word));
         return found == by_folding_.end() ? std::nullopt : std::optional(found->second);
     }
 
-  private:
     void fold_all() {
         const auto ranks = model_.ranks();
         for (std::size_t i = 0; i < model_.rows(); ++i) {
