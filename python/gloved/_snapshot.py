@@ -126,7 +126,10 @@ def _text(data: bytes) -> str:
 
 
 def _max_k(reply: Reply) -> int:
-    return int(reply["results"][0]["max_k"])
+    max_k = int(reply["results"][0]["max_k"])
+    if max_k < 1:
+        raise ValueError(f"max_k is {max_k}")
+    return max_k
 
 
 def read_words(client: Client, asked: OneModel) -> Snapshot:
@@ -153,8 +156,11 @@ def read_words(client: Client, asked: OneModel) -> Snapshot:
             Request(requests.prefix(_text(each), k=max_k, fields="rank").line, _ranks_of_reply)
             for each in prefixes
         )
+        begun = len(words)
         for answer, prefix in zip(answers, prefixes):
             take(answer)
+            if len(words) - begun > count:
+                raise Internal(f"gloved showed more than its {count} words")
             if len(answer[1]) >= max_k:
                 full.append(prefix)
         has = (

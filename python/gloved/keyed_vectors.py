@@ -473,7 +473,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         # Written once: the rest of a request is its word.
         options = [("k", call.k(topn)), ("top", top), ("unknown", "error"), ("case", "exact")]
         head = line("NEAR", options, ()) + b" "
-        accepted = (UnknownWord, ZeroVector)
+        accepted = (UnknownWord, ZeroVector) if ignore_missing else ()
         for answer in call.ask_all(map(ask, itertools.chain(first, keys)), accepted):
             if isinstance(answer, GlovedError):
                 if not ignore_missing:

@@ -349,6 +349,8 @@ WRONG_WORDS = {
     "negative": (b'[{"word":"a","known":true,"rank":-1,"max_k":9}]', HEAD),
     "no word": (b'[{"word":7,"known":true,"rank":0,"max_k":9}]', HEAD),
     "text": (b'[{"word":"a","known":true,"rank":"x","max_k":9}]', HEAD),
+    "max_k of nothing": (b'[{"word":"a","known":true,"rank":0,"max_k":0}]', HEAD),
+    "always full": (b'[{"word":"a","known":true,"rank":0,"max_k":1}]', HEAD),
     "no max_k": (b'[{"word":"a","known":true,"rank":0}]', HEAD),
 }
 
