@@ -202,8 +202,11 @@ std::optional<SizeHeader> size_header(std::string_view line) {
 
 /// Whether line 1 is a header rather than a word and a number: it has two integers, and line 2 is
 /// no such pair. A single line is taken for a header, unless `dim` is 1.
-bool starts_with_header(const std::vector<std::string_view>& lines, std::size_t dim) {
+bool starts_with_header(std::string_view text, const std::vector<std::string_view>& lines,
+                        std::size_t dim) {
     if (lines.empty() || !size_header(lines[0])) return false;
+    // Binary data, whose line 2 may look like a word and a number.
+    if (text.substr(0, kSampledBytes).find('\0') != std::string_view::npos) return true;
     if (lines.size() == 1) return dim != 1;
     // A «line» of binary data may have two fields by chance: then the second is not a number.
     return count_fields(lines[1]) != 2 || !is_number(lines[1].substr(lines[1].find(' ') + 1));
@@ -409,7 +412,7 @@ Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, 
 
     const auto lines = first_lines(text, whole);
     const bool plain = format == SourceFormat::glove || format == SourceFormat::norms ||
-                       (format == SourceFormat::automatic && !starts_with_header(lines, dim));
+                       (format == SourceFormat::automatic && !starts_with_header(text, lines, dim));
     if (plain) {
         if (Status done = detect_plain(lines, format, detected); !done)
             return has_nul_near_start(text) ? binary_data(text) : done.error();
