@@ -141,6 +141,9 @@ class RecordChunker : public Chunker {
             const std::string_view bytes(batch.buffer.data() + at, *filled - at);
             record = find_record(bytes, input_ended_, layout_, header_left_);
             if (record.state == Record::State::whole) {
+                // A word with a blank may make up for the record that is one too many.
+                if (doubt_ && bytes.substr(0, record.word_bytes).find(' ') != bytes.npos)
+                    return *doubt_;
                 add_record(batch, record, at);
                 at += record.bytes;
             } else if (record.state == Record::State::incomplete && at == begin) {
@@ -160,15 +163,16 @@ class RecordChunker : public Chunker {
             if (!limited_) {
                 if (Status read = find_surplus(batch, at, *filled); !read) return read.error();
             }
+            if (doubt_ && (limited_ || surplus_offset_)) return *doubt_;
         } else if (at < *filled && record.state == Record::State::refused) {
             // Records before it are returned first, so that a fault in them is reported first.
             if (at == begin) {
-                return error_with(ErrorCode::bad_source, "{}: word {} (byte {}): {}", input_.name(),
-                                  records_ + 1, offset_, record.problem);
+                return fault(offset_, record.problem);
             }
             keep_rest(batch, at, *filled);
         } else if (input_ended_) {
             ended_ = true;
+            if (doubt_) return *doubt_;
             batch.cut_bytes = *filled - at;
             batch.text_bytes = *filled;
             offset_ += batch.cut_bytes;
@@ -179,9 +183,16 @@ class RecordChunker : public Chunker {
     }
 
   private:
+    /// An error in the next record.
+    Error fault(std::uint64_t offset, const std::string& problem) const {
+        return error_with(ErrorCode::bad_source, "{}: word {} (byte {}): {}", input_.name(),
+                          records_ + 1, offset, problem);
+    }
+
     void add_record(Batch& batch, const Record& record, std::size_t at) {
         batch.places.push_back(
             {static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(record.word_bytes)});
+        if (!doubt_ && !record.doubt.empty()) doubt_ = fault(offset_ + at, record.doubt);
         if (header_left_ > 1) layout_.newline = record.newline;
         ++records_;
         --records_left_;
@@ -224,6 +235,7 @@ class RecordChunker : public Chunker {
     std::uint64_t header_left_;  // without the limit
     bool limited_ = false;       // records_left_ is the limit's, not the header's
     std::uint64_t records_ = 0;
+    std::optional<Error> doubt_;  // of the first record that may be another
 };
 
 }  // namespace

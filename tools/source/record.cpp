@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "common/quoting.hpp"
 #include "tools/source/oddity.hpp"
@@ -215,65 +216,69 @@ class RecordSearch {
         return signs;
     }
 
-    /// The signs against a word that ends at `blank`, in its record and the next, whose own word
-    /// ends where there are fewest.
-    std::uint64_t signs_against(std::size_t blank) {
+    /// The signs against a word that ends at a blank, in its record and the next.
+    struct Signs {
+        std::uint64_t count = kImpossible;
+        std::size_t end = 0;       ///< of the record
+        std::size_t next_end = 0;  ///< of the next, whose word ends where there are fewest signs
+    };
+    Signs signs_against(std::size_t blank) {
         std::optional<bool> newline = layout_.newline;
-        std::size_t next = 0;
-        const std::uint64_t signs = signs_in_record(0, blank, left_, newline, next);
-        if (left_ == 1 || signs >= kImpossible) return signs;
-        const Blanks blanks = blanks_at(next);
+        Signs signs;
+        signs.count = signs_in_record(0, blank, left_, newline, signs.end);
+        if (left_ == 1 || signs.count >= kImpossible) return signs;
+        const Blanks blanks = blanks_at(signs.end);
         std::uint64_t fewest = kImpossible;
         for (std::size_t i = 0; i < blanks.count && fewest > 0; ++i) {
             std::size_t end = 0;
-            fewest = std::min(fewest, signs_in_record(next, blanks.at[i], left_ - 1, newline, end));
+            const std::uint64_t count =
+                signs_in_record(signs.end, blanks.at[i], left_ - 1, newline, end);
+            if (count >= fewest) continue;
+            fewest = count;
+            signs.next_end = end;
         }
-        return signs + fewest;
+        signs.count += fewest;
+        return signs;
     }
 
     /// Chooses between several blanks: takes the only one without a sign against it, or with far
     /// fewer than all others.
     Record choose(const Blanks& blanks) {
-        std::size_t best = 0;
-        std::size_t second = 0;
-        std::uint64_t fewest = ~std::uint64_t{0};
-        std::uint64_t second_fewest = fewest;
-        for (std::size_t i = 0; i < blanks.count; ++i) {
-            const std::uint64_t signs = signs_against(blanks.at[i]);
-            if (signs < fewest) {
-                second = best;
-                second_fewest = std::exchange(fewest, signs);
-                best = i;
-            } else if (signs < second_fewest) {
-                second = i;
-                second_fewest = signs;
-            }
-        }
+        std::vector<Signs> signs;
+        for (std::size_t i = 0; i < blanks.count; ++i) signs.push_back(signs_against(blanks.at[i]));
         if (incomplete_) return {};
+        const std::uint64_t fewest = std::ranges::min_element(signs, {}, &Signs::count)->count;
+        const auto shown = [&](std::size_t i) { return printable(word_before(blanks.at[i]), 40); };
         const std::string way_out =
             "fetch the text file, or have it written again with another character in the place of "
             "blanks";
         if (blanks.too_many) {
-            return refuse(fmt::format("the word {} seems to hold more than {} blanks; {}",
-                                      printable(word_before(blanks.at[1]), 40), kMaxBlanksInWord,
-                                      way_out));
+            return refuse(fmt::format("the word {} seems to hold more than {} blanks; {}", shown(1),
+                                      kMaxBlanksInWord, way_out));
         }
         if (fewest >= kImpossible) {
             return refuse(fmt::format(
                 "the word may end at any of {} blanks, as {} or {}, and no numbers and no next "
                 "word fit behind one of them: the file is damaged or cut; fetch it again, or the "
                 "text file",
-                blanks.count, printable(word_before(blanks.at[0]), 40),
-                printable(word_before(blanks.at[1]), 40)));
+                blanks.count, shown(0), shown(1)));
         }
-        if (second_fewest <= kClearRatio * fewest) {
-            return refuse(
-                fmt::format("the word may be {} or {}: the numbers behind each are as likely; {}",
-                            printable(word_before(blanks.at[best]), 40),
-                            printable(word_before(blanks.at[second]), 40), way_out));
+        std::vector<std::size_t> likely;
+        for (std::size_t i = 0; i < signs.size(); ++i) {
+            if (signs[i].count <= kClearRatio * fewest) likely.push_back(i);
         }
         Record record = make(Record::State::whole);
-        record.word_bytes = blanks.at[best];
+        if (likely.size() > 1) {
+            record.doubt =
+                fmt::format("the word may be {} or {}: the numbers behind each are as likely; {}",
+                            shown(likely[0]), shown(likely[1]), way_out);
+            // Two records or one, which the number of words decides, or others that nothing does.
+            const bool counted = std::all_of(likely.begin() + 1, likely.end(), [&](std::size_t i) {
+                return signs[i].end == signs[likely[0]].next_end;
+            });
+            if (!counted) return refuse(record.doubt);
+        }
+        record.word_bytes = blanks.at[likely[0]];
         record.bytes = end_of_numbers(record.word_bytes);
         record.newline = left_ > 1 ? bytes_[record.bytes] == '\n' : layout_.newline.value_or(false);
         record.bytes += left_ > 1 && record.newline ? 1 : 0;

@@ -34,6 +34,9 @@ struct Record {
     std::size_t bytes = 0;       ///< with the LF, but for the last record's
     bool newline = false;        ///< an LF follows
     std::string problem;
+    /// Why a whole record may be another one, which makes two with the next. Then the source has
+    /// one record less than was read; empty if there is no doubt.
+    std::string doubt;
 };
 
 /// Maximum number of blanks in a word of a binary source.
