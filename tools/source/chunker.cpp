@@ -1,5 +1,7 @@
 #include "tools/source/chunker.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -8,6 +10,7 @@
 #include <utility>
 
 #include "common/error_with.hpp"
+#include "common/quoting.hpp"
 #include "tools/source/line.hpp"
 #include "tools/source/record.hpp"
 
@@ -142,8 +145,13 @@ class RecordChunker : public Chunker {
             record = find_record(bytes, input_ended_, layout_, header_left_);
             if (record.state == Record::State::whole) {
                 // A word with a blank may make up for the record that is one too many.
-                if (doubt_ && bytes.substr(0, record.word_bytes).find(' ') != bytes.npos)
-                    return *doubt_;
+                const std::string_view word = bytes.substr(0, record.word_bytes);
+                if (doubt_ && word.find(' ') != std::string_view::npos) {
+                    return fault(
+                        offset_ + at,
+                        fmt::format("the word {} holds a blank, and so may {}", printable(word, 40),
+                                    doubt_->message.substr(input_.name().size() + 2)));
+                }
                 add_record(batch, record, at);
                 at += record.bytes;
             } else if (record.state == Record::State::incomplete && at == begin) {
