@@ -13,8 +13,8 @@ std::vector<std::string> look_up_notes(const wire::StatusLine& status) {
             notes.push_back(fmt::format("{}: {}", text, value));
     };
     add("skipped", "not in the model and left out");
-    add("replaced", "taken in another case");
-    add("unlisted", "further words that were left out or taken in another case");
+    add("replaced", "taken in another case or Unicode form");
+    add("unlisted", "further words that were left out or taken so");
     return notes;
 }
 

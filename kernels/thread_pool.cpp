@@ -7,9 +7,8 @@
 namespace gloved::kernels {
 
 ThreadPool::ThreadPool(unsigned threads, std::chrono::microseconds patience) {
-    const unsigned processors = usable_processors();
-    if (threads == 0) threads = processors;
-    if (threads <= processors) patience_ = patience;
+    if (threads == 0) threads = usable_processors();
+    if (threads <= processor_quota()) patience_ = patience;
     try {
         for (unsigned worker = 1; worker < threads; ++worker) {
             threads_.emplace_back([this, worker] { loop(worker); });

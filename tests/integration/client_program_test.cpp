@@ -166,8 +166,8 @@ TEST_F(ClientProgram, ALargeReplyArrivesWhole) {
 }
 
 TEST_F(ClientProgram, AForeignPeerIsNamed) {
-    for (const char* garbage :
-         {"HTTP/1.1 400 Bad Request\r\n\r\n", "\x16\x03\x01\n", "OK many\n", "\n"}) {
+    for (const char* garbage : {"HTTP/1.1 400 Bad Request\r\n\r\n", "\x16\x03\x01\n", "OK many\n",
+                                "\n", "{\"ok\":true,\"results\":[]}\n"}) {
         const Finished f = ask([&](const std::string&) { return Action{garbage}; }, {"king"});
         EXPECT_EQ(f.exit_code, 1);
         EXPECT_EQ(f.out, "");

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/control_groups.hpp"
 #include "daemon/cost_model.hpp"
 #include "daemon/fair_queue.hpp"
 #include "daemon/histogram.hpp"
@@ -228,6 +229,7 @@ TEST(ThreadPool, PassesAnExceptionOnAndStaysUsable) {
 }
 
 TEST(ThreadPool, LooksForWorkAndThenSleeps) {
+    if (processor_quota() < 3) GTEST_SKIP() << "skipped: the control group has no three processors";
     const auto becomes = [](bool awake, const kernels::ThreadPool& pool) {
         const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
         while (pool.awake() != awake && std::chrono::steady_clock::now() < end)
