@@ -50,7 +50,7 @@ std::vector<EngineEntry> list_engines() {
     for (const Maker& maker : kMakers) {
         const auto reason = maker.unavailable();
         entries.push_back(
-            {maker.kind, maker.make != nullptr, reason ? *reason : reason.error().message});
+            {maker.kind, reason ? *reason : reason.error().message, maker.make != nullptr});
     }
     return entries;
 }

@@ -18,9 +18,9 @@ namespace gloved::kernels {
 /// A kind of engine in the list of all.
 struct EngineEntry {
     EngineKind kind = EngineKind::cpu;
-    bool is_built = true;  ///< this build has it
     /// Why it cannot run on this machine; empty when it can.
     std::string unavailable;
+    bool is_built = true;  ///< this build has it
 };
 
 /// Lists every kind of engine, in order of preference.
