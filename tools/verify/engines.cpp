@@ -304,7 +304,7 @@ std::vector<Way> all_ways(const Model& model, std::size_t threads, const DeviceC
     for (options.planes = false;; options.planes = true) {
         for (const std::string& simd : kernels::simd_names()) {
             options.simd = simd;
-            ways.push_back(make_way(model, {kernels::EngineKind::cpu, true, {}}, "cpu " + simd, options));
+            ways.push_back(make_way(model, {kernels::EngineKind::cpu, {}}, "cpu " + simd, options));
         }
         if (options.planes) break;
     }
