@@ -19,7 +19,7 @@ constexpr std::size_t kMaxQuestions = 10'000'000;
 /// The next line that is not blank, without blanks at its ends; nullopt at the end.
 Result<std::optional<std::string_view>> next_line(TextLines& lines) {
     for (;;) {
-        const auto line = lines.next();
+        auto line = lines.next();
         if (!line || !*line) return line;
         const std::size_t begin = (*line)->find_first_not_of(kBlanks);
         if (begin == std::string_view::npos) continue;

@@ -203,7 +203,7 @@ Status Parts::write(std::size_t number, std::span<const format::Row> lists) cons
         if (!file && (errno != EEXIST || attempt == kMaxAttempts))
             return system_error(path_, "cannot create a file in it", errno);
     }
-    const Status written = [&]() -> Status {
+    Status written = [&]() -> Status {
         auto writer = format::NeighborsWriter::create(
             std::move(file), path_of(number),
             {model_->rows(), static_cast<std::uint32_t>(model_->dim()), model_->generation(),

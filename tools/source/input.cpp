@@ -87,7 +87,7 @@ std::optional<std::uint32_t> Input::crc32() const {
 Result<std::size_t> Input::read_source(std::span<char> buffer) {
     std::size_t filled = 0;
     while (filled < buffer.size()) {
-        const auto got = file_.read(buffer.subspan(filled));
+        auto got = file_.read(buffer.subspan(filled));
         if (!got) return got;
         if (*got == 0) break;
         filled += *got;
