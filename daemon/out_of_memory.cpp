@@ -56,12 +56,12 @@ std::uint64_t memory_for_lists(const ModelSetting& setting, std::uint64_t rows) 
     std::uint64_t largest = 0;
     for (const ListSetting& list : setting.lists) {
         struct stat status {};
-        // A list that is no file is not read again; it was of kMaxShortList words or fewer, or
-        // keeps no more than the memberships.
+        // A list that is no file is made of what the daemon holds of it already.
         const bool is_file = ::stat(list.path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
         const auto bytes = is_file ? static_cast<std::uint64_t>(status.st_size) : 0;
         largest = std::max(largest, format::list_memory_bytes(bytes, rows));
-        kept += std::min(rows, std::uint64_t{kernels::kMaxShortList}) * sizeof(format::Row);
+        kept += std::min(rows, std::uint64_t{kernels::kMaxShortList}) * sizeof(format::Row) +
+                std::min<std::uint64_t>(bytes, format::kMaxOtherBytes);
     }
     return kept + largest;
 }

@@ -267,7 +267,7 @@ std::vector<Fact> facts_of_model(const LoadedModel& loaded) {
     const format::Neighbors* const neighbors = loaded.neighbors();
     const WordLists& lists = loaded.vocabulary().lists();
     facts.push_back({"lists", lists.facts().size()});
-    facts.push_back({"list_bytes", lists.rows()->bytes()});
+    facts.push_back({"list_bytes", lists.size_bytes()});
     facts.push_back({"neighbors_k", neighbors == nullptr ? std::uint64_t{0} : neighbors->k()});
     facts.push_back({"answers_neighbors", loaded.stored_answers()});
     facts.push_back({"plane_unselective", plane_unselective});

@@ -65,12 +65,19 @@ class ListReader {
         return read_lines(TextLines(setting.path, at->second));
     }
 
-    /// What `model` has of the words of a list before a reload.
+    /// Makes the list that was at `place` before a reload anew for `model`, without its file.
     ListFile keep(const WordLists::Before& before, std::size_t place) const {
         ListBuilder builder(model_, in_other_case_);
+        const format::OtherWords& others = before.lists.others(place);
         const auto memberships = before.lists.rows()->memberships();
         for (std::size_t row = 0; row < memberships.size(); ++row) {
-            if ((memberships[row] >> place & 1) != 0) builder.add(before.model.key(row));
+            if ((memberships[row] >> place & 1) == 0) continue;
+            if (!std::ranges::binary_search(others.rows, row)) builder.add(before.model.key(row));
+        }
+        for (std::string_view rest = others.text; !rest.empty();) {
+            const std::size_t end = rest.find('\n');
+            builder.add(rest.substr(0, end));
+            rest.remove_prefix(end + 1);
         }
         return builder.finish();
     }
@@ -128,7 +135,7 @@ Result<WordLists> WordLists::read(std::span<const ListSetting> settings, const f
         std::string fault;
         if (!list) fault = list.error().message;
         // A file that is being written again has no words for a moment.
-        const bool had_words = before != nullptr && before->lists.facts()[place].words > 0;
+        const bool had_words = before != nullptr && before->lists.has_words(place);
         if (list && list->is_empty && had_words)
             fault = setting.path + ": has no words; to take the list away, restart without it";
         if (!fault.empty()) {
@@ -142,9 +149,17 @@ Result<WordLists> WordLists::read(std::span<const ListSetting> settings, const f
                                 list->replaced, origin});
         log_list(lists.facts_.back(), setting.path);
         all->add(std::move(list->rows));
+        lists.others_.push_back(std::move(list->others));
     }
     lists.rows_ = std::move(all);
     return lists;
+}
+
+std::size_t WordLists::size_bytes() const {
+    std::size_t bytes = rows_->bytes();
+    for (const format::OtherWords& others : others_)
+        bytes += others.text.capacity() + others.rows.capacity() * sizeof(format::Row);
+    return bytes;
 }
 
 Result<kernels::ListMask> WordLists::find(std::span<const std::string> names) const {

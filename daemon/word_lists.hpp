@@ -58,8 +58,8 @@ class WordLists {
     /// which names the file. Texts of pipes are added to `pipes`.
     ///
     /// At a reload, pipes are not read: their words are those of `pipes`. If a file cannot be read,
-    /// is no regular file, or has no words, the list keeps the words of `before` that `model` has,
-    /// and `faults` tells why.
+    /// is no regular file, or has no words, the list keeps all its words of `before`, also those
+    /// that the model before lacked, and `faults` tells why.
     static Result<WordLists> read(std::span<const ListSetting> settings, const format::Model& model,
                                   const CaseIndex* cases, PipeTexts& pipes, const Before* before);
 
@@ -68,11 +68,20 @@ class WordLists {
     const std::string& faults() const { return faults_; }
     /// The rows of all lists, in the order of facts().
     const std::shared_ptr<const kernels::RowLists>& rows() const { return rows_; }
+    /// The words of the list at `place` of facts() that the model does not have as they stand.
+    const format::OtherWords& others(std::size_t place) const { return others_[place]; }
+    /// Whether the list at `place` has any word, which the model may lack.
+    bool has_words(std::size_t place) const {
+        return facts_[place].words + facts_[place].missing > 0;
+    }
+    /// Memory of all lists.
+    std::size_t size_bytes() const;
     /// The lists called `names`. Error: unknown_list.
     Result<kernels::ListMask> find(std::span<const std::string> names) const;
 
   private:
     std::vector<ListFacts> facts_;
+    std::vector<format::OtherWords> others_;  // of each, for a model that may have them
     std::string faults_;
     std::shared_ptr<const kernels::RowLists> rows_ = kernels::no_lists();
 };

@@ -17,6 +17,14 @@
 
 namespace gloved::format {
 
+/// The words of a list that a model does not have as they stand. With the model's words of the
+/// list, another model's list can be made of them.
+struct OtherWords {
+    std::string text;       ///< the distinct words, each with an LF
+    std::vector<Row> rows;  ///< of the model's words that these alone name, in another case;
+                            ///< ascending
+};
+
 /// What a list is for a model.
 struct ListFile {
     std::vector<Row> rows;       ///< of the words that the model has, ascending
@@ -24,21 +32,29 @@ struct ListFile {
     std::size_t replaced = 0;    ///< distinct words that it has in another case alone
     std::uint64_t checksum = 0;  ///< XXH3-64 of the words of `rows`, each with an LF
     bool is_empty = true;        ///< the file has no word at all, known or not
+    OtherWords others;           ///< the missing and the replaced ones
 };
 
-/// A set of words as their hashes, in memory that grows with the distinct ones alone.
-class WordHashes {
+/// A set of words, in memory that grows with the distinct ones alone.
+class DistinctWords {
   public:
-    void add(std::string_view word);
-    /// The number of distinct words that were added.
-    std::size_t count();
-    /// A number that `count` is not below, at least half of it.
-    std::size_t at_least() const { return distinct_; }
+    /// Adds a word, which holds no LF. Returns whether it is a new one. `text` may reach 4 GiB.
+    bool add(std::string_view word);
+    std::size_t count() const { return count_; }
+    /// The words in the order in which they came, each with an LF.
+    const std::string& text() const { return text_; }
+    /// Gives `text` away. The set is of no use afterwards.
+    std::string take_text();
 
   private:
-    std::vector<std::uint64_t> hashes_;
-    std::size_t distinct_ = 0;                    // when repetitions were dropped last
-    std::size_t drop_at_ = std::size_t{1} << 12;  // size at which to drop them again
+    std::string_view word_at(std::uint32_t slot) const;
+    std::uint32_t& slot_of(std::string_view word);
+    void grow();
+
+    std::string text_;
+    // Open addressing. A slot is 0, or 1 + the offset of its word.
+    std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(16);
+    std::size_t count_ = 0;
 };
 
 /// Makes a list of the words that are added, in any order, also several times.
@@ -51,8 +67,8 @@ class ListBuilder {
     /// it is not empty. `model` must outlive the builder.
     explicit ListBuilder(const Model& model, FindInOtherCase find_in_other_case = {});
     void add(std::string_view word);
-    /// Whether more words than kMaxOtherWords are not in the model as they stand. Noticed when
-    /// there are twice as many, at the latest.
+    /// Whether more words than kMaxOtherWords, or kMaxOtherBytes, are not in the model as they
+    /// stand.
     bool is_too_long() const;
     /// The list. Call it once.
     ListFile finish();
@@ -60,15 +76,18 @@ class ListBuilder {
   private:
     const Model& model_;
     FindInOtherCase find_in_other_case_;
-    std::vector<bool> has_row_;  // (rows)
-    WordHashes missing_;
-    WordHashes replaced_;
+    std::vector<bool> has_row_;                // (rows)
+    std::vector<bool> has_row_in_other_case_;  // (rows), or none if it is not looked for
+    DistinctWords others_;
+    std::size_t missing_ = 0;
     bool is_empty_ = true;
 };
 
 /// A list that has more words that are not in the model, or only in another case, is refused, since
-/// counting them takes memory. All words of glove.840B.300d are 2.2 million.
+/// they stay in memory. All words of glove.840B.300d are 2.2 million.
 inline constexpr std::size_t kMaxOtherWords = std::size_t{1} << 22;
+/// The same for their bytes, each word with an LF.
+inline constexpr std::size_t kMaxOtherBytes = std::size_t{64} << 20;
 
 /// Adds the words of `lines`, one a line, to each of `builders`. Ignores empty lines. Errors: those
 /// of TextLines; bad_source, if a builder's list is too long. `note`, if not nullptr, gets what to
@@ -76,7 +95,8 @@ inline constexpr std::size_t kMaxOtherWords = std::size_t{1} << 22;
 Status read_list(TextLines& lines, std::span<ListBuilder> builders,
                  std::optional<std::string>* note = nullptr);
 
-/// Bytes of memory, at most, that it takes to read a list of `file_bytes` for a model of `rows`.
+/// Bytes of memory, at most, that it takes to read a list of `file_bytes` for a model of `rows`,
+/// with its OtherWords.
 std::uint64_t list_memory_bytes(std::uint64_t file_bytes, std::uint64_t rows);
 
 }  // namespace gloved::format

@@ -243,6 +243,59 @@ TEST_F(Lists, ThatCannotBeReadStayAsTheyWere) {
     EXPECT_EQ(ask("STATS")[0], "health\tserving");
 }
 
+TEST_F(Lists, KeepWordsThatTheOldModelLacked) {
+    const auto reload_with = [&](const format::Model&) {
+        const std::string status = connection_->ask("RELOAD other").status;
+        EXPECT_EQ(status.rfind("ERR unavailable other: reloaded, but the old words stay", 0), 0U)
+            << status;
+        return ask("LISTS model=other").at(0);
+    };
+    const auto small = [&] { return make_model(dir_ / "other", random_entries(40, 5, 3)); };
+    const auto large = [&] { return make_model(dir_ / "other", random_entries(kRows, 5, 4)); };
+    // Of w7, w107 and w207 the model has one.
+    std::filesystem::rename(dir_ / "few", dir_ / "few.old");
+    for (int round = 0; round < 2; ++round) {
+        const std::string kept = reload_with(large());
+        EXPECT_EQ(kept.rfind("few\t3\t0\t", 0), 0U) << kept;
+        EXPECT_EQ(column(kept, kOrigin), "kept");
+        EXPECT_EQ(ask("NEAR model=other within=few exclude=none w1").size(), 3U);
+        EXPECT_EQ(ask("NEAR model=other without=few k=1000 w1").size(), kRows - 4);
+        EXPECT_EQ(reload_with(small()).rfind("few\t1\t2\t", 0), 0U);
+    }
+    const std::string kept = reload_with(large());
+    std::filesystem::rename(dir_ / "few.old", dir_ / "few");
+    EXPECT_EQ(connection_->ask("RELOAD other").status, "OK 1");
+    EXPECT_EQ(column(ask("LISTS model=other").at(0), kChecksum), column(kept, kChecksum));
+    // A list has words also where its model has none of them.
+    write_file(dir_ / "few", "w107\nw207\n");
+    small();
+    EXPECT_EQ(connection_->ask("RELOAD other").status, "OK 1");
+    write_file(dir_ / "few", "");
+    EXPECT_EQ(reload_with(large()).rfind("few\t2\t0\t", 0), 0U);
+}
+
+TEST(KeptLists, FollowTheRuleForCase) {
+    const TempDir dir;
+    make_model(dir / "m", {{"snake", {1, 0}}, {"Paris", {0, 1}}, {"cat", {1, 1}}});
+    const std::string text = "SNAKE\nParis\nPARIS\nDog\n";
+    write_file(dir / "caps", text);
+    Daemon daemon("m=" + (dir / "m"), {"--list", "caps=" + (dir / "caps"), "--case", "ignore"});
+    Connection connection(daemon.socket_path());
+    const std::string first = connection.ask("LISTS").lines.at(0);
+    EXPECT_EQ(first.rfind("caps\t2\t1\t", 0), 0U) << first;
+    // Now SNAKE is a word of its own, so the list does not have snake; and there is a dog.
+    make_model(dir / "m",
+               {{"snake", {1, 0}}, {"SNAKE", {1, 2}}, {"PARIS", {0, 1}}, {"dog", {1, 1}}});
+    std::filesystem::remove(dir / "caps");
+    EXPECT_EQ(connection.ask("RELOAD").status.rfind("ERR unavailable ", 0), 0U);
+    const std::string kept = connection.ask("LISTS").lines.at(0);
+    write_file(dir / "caps", text);
+    EXPECT_EQ(connection.ask("RELOAD").status, "OK 1");
+    std::string read = connection.ask("LISTS").lines.at(0);
+    EXPECT_EQ(read.rfind("caps\t3\t0\t", 0), 0U) << read;
+    EXPECT_EQ(kept, read.replace(read.rfind("file"), 4, "kept"));
+}
+
 /// A shell runs gloved with the lists that it can name, and two models.
 class PipedLists : public testing::Test {
   protected:

@@ -184,18 +184,24 @@ TEST(InputFile, NoticesThatAFileIsWrittenTo) {
 TEST(ListBuilder, CountsDistinctWordsInBoundedMemory) {
     const TempDir dir;
     const format::Model model = tests::make_model(dir / "m", tests::random_entries(50, 3, 1));
-    format::WordHashes hashes;
+    format::DistinctWords words;
     for (int round = 0; round < 3; ++round) {
-        for (int i = 0; i < 100'000; ++i) hashes.add(fmt::format("x{}", i));
+        for (int i = 0; i < 100'000; ++i)
+            ASSERT_EQ(words.add(fmt::format("x{}", i)), round == 0) << i;
     }
-    EXPECT_GE(hashes.at_least(), 50'000U);
-    EXPECT_EQ(hashes.count(), 100'000U);
+    EXPECT_EQ(words.count(), 100'000U);
+    EXPECT_FALSE(words.add("x1"));
+    EXPECT_TRUE(words.add("x"));
+    EXPECT_TRUE(words.add(""));
+    EXPECT_EQ(words.text().substr(0, 9), "x0\nx1\nx2\n");
+    EXPECT_TRUE(words.take_text().ends_with("x99999\nx\n\n"));
     format::ListBuilder builder(model);
     for (int i = 0; i < 1'000'000; ++i) builder.add("w7");
     for (int i = 0; i < 1'000'000; ++i) builder.add("nothing");
     const format::ListFile list = builder.finish();
     EXPECT_EQ(list.rows.size(), 1U);
     EXPECT_EQ(list.missing, 1U);
+    EXPECT_EQ(list.others.text, "nothing\n");
     EXPECT_FALSE(list.is_empty);
     EXPECT_TRUE(format::ListBuilder(model).finish().is_empty);
 }
@@ -214,11 +220,11 @@ TEST(ListBuilder, RefusesWhatIsNoListOfWords) {
     format::ListBuilder builder(model);
     const Status read = format::read_list(lines, {&builder, 1});
     ASSERT_FALSE(read);
-    EXPECT_NE(read.error().message.find("more than 4194304 words so far are not in the model"),
+    EXPECT_NE(read.error().message.find("more than 4194304 words or 64 MiB of them so far are"),
               std::string::npos)
         << read.error().message;
-    EXPECT_LE(next, 2 * format::kMaxOtherWords + 10'000);
-    // What is reckoned for a file of any size is what its hashes take at most.
+    EXPECT_LE(next, format::kMaxOtherWords + 10'000);
+    // What is reckoned for a file of any size is what its unknown words take at most.
     EXPECT_LE(format::list_memory_bytes(std::uint64_t{1} << 40, 50), std::uint64_t{256} << 20);
     EXPECT_GE(format::list_memory_bytes(1 << 20, 50), 8U * (1 << 19));
 }
