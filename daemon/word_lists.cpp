@@ -46,6 +46,7 @@ class ListReader {
         if (!file) return file.error();
         if (file->is_regular()) {
             origin = ListOrigin::file;
+            pipes_.erase(setting.path);  // from now on, the list's old words are those of a file
             auto list = read_lines(TextLines(*file));
             if (!list) return list;
             if (Status unchanged = file->check_unchanged(); !unchanged) return unchanged.error();

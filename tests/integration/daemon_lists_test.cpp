@@ -351,6 +351,20 @@ TEST_F(PipedLists, AreReadAsFilesOnceTheyAreFiles) {
     EXPECT_EQ(connection_->ask("RELOAD").status, "OK 2");
     EXPECT_EQ(ask("LISTS")[0].rfind("f\t2\t0\t", 0), 0U);
     EXPECT_EQ(column(ask("LISTS")[0], kOrigin), "file");
+    // What the list had last stays, not what it had at the start.
+    for (const bool is_fifo : {false, true}) {
+        std::filesystem::remove(dir_ / "f");
+        if (is_fifo) {
+            ASSERT_EQ(::mkfifo((dir_ / "f").c_str(), 0600), 0);
+        }
+        EXPECT_EQ(connection_->ask("RELOAD").status.rfind("ERR unavailable ", 0), 0U);
+        for (const std::string model : {"m", "n"}) {
+            const std::string line = ask("LISTS model=" + model)[0];
+            EXPECT_EQ(line.rfind("f\t2\t0\t", 0), 0U) << line;
+            EXPECT_EQ(column(line, kOrigin), "kept");
+        }
+        EXPECT_EQ(ask("STATS")[0], "health\tdegraded");
+    }
 }
 
 TEST_F(Lists, FollowTheRuleForCase) {
