@@ -197,6 +197,12 @@ void add_model(const std::string& text, std::vector<ModelSetting>& models) {
     models.push_back(std::move(model));
 }
 
+/// Refuses «-»: standard input can be read once alone, and belongs to no daemon.
+void check_is_file(const std::string& option, const std::string& path) {
+    if (path != "-") return;
+    throw po::error(option + " takes the name of a file, not -; /dev/stdin is standard input");
+}
+
 /// Gives a list «[MODEL/]NAME=FILE» to the model that it names, or to all.
 void add_list(const std::string& text, std::vector<ModelSetting>& models) {
     const std::size_t equals = std::min(text.find('='), text.size());
@@ -211,6 +217,7 @@ void add_list(const std::string& text, std::vector<ModelSetting>& models) {
             "and '-', not {}",
             printable(text)));
     }
+    check_is_file("--list", path);
     bool found = false;
     for (ModelSetting& of : models) {
         if (!model.empty() && of.name != model) continue;
@@ -429,6 +436,7 @@ class ConfigFile {
     /// Adds those of the options `configurable` that the file gives to `given`, and checks the
     /// value of each.
     void read(const po::options_description& configurable, po::variables_map& given) {
+        check_is_file("--config", path_);
         const auto text = read_text(path_, kMaxConfigBytes);
         if (!text) throw po::error("--config: " + text.error().message);
         if (text->find('\0') != std::string::npos)

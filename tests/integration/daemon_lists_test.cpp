@@ -458,6 +458,7 @@ TEST(ListOptions, AreRefusedWhereTheyAreWrong) {
     std::vector<std::string> many;
     for (int i = 0; i < 65; ++i) many.push_back(fmt::format("l{}={}", i, file));
     begins(refused(many), "2: gloved: --list: more than 64 lists of m; join some files");
+    begins(refused({"x=-"}), "2: gloved: --list takes the name of a file, not -; /dev/stdin is");
     const std::string missing = refused({"x=" + file + ".no"});
     EXPECT_EQ(missing[0], '1');
     EXPECT_NE(missing.find("list x: " + file + ".no: cannot open"), std::string::npos) << missing;
