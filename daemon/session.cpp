@@ -426,7 +426,6 @@ void Session::request_next_piece(const SlotPointer& slot) {
 
 asio::awaitable<void> Session::write_answers() {
     const auto self = shared_from_this();
-    Chunk chunk;
     error_code error;
     while (!error) {
         if (slots_.empty() && reading_ended_) break;
@@ -434,22 +433,23 @@ asio::awaitable<void> Session::write_answers() {
             co_await writer_wakeup_.wait();
             continue;
         }
-        fill(chunk);
-        error = check_files(chunk);
-        if (!error) error = release_slots(chunk);
+        fill_chunk();
+        error = check_files();
+        if (!error) error = release_slots();
         if (error) break;
-        error = co_await send(chunk.text);
-        count_written(chunk.ended);
-        chunk.text.clear();
-        chunk.ended.clear();
+        error = co_await send_chunk();
+        count_written();
+        chunk_.text.clear();
+        chunk_.ended.clear();
+        chunk_.sent_bytes = 0;
         reader_wakeup_.notify();
         // Let other sessions run: a peer that reads as fast as we write would occupy the loop.
         co_await asio::post(socket_.get_executor(), asio::use_awaitable);
         if (!slots_.empty()) continue;
         // An idle connection holds no buffers. (Assigning an empty value would keep the capacity.)
-        std::string().swap(chunk.text);
-        std::vector<SlotPointer>().swap(chunk.slots);
-        std::vector<Ended>().swap(chunk.ended);
+        std::string().swap(chunk_.text);
+        std::vector<SlotPointer>().swap(chunk_.slots);
+        std::vector<Ended>().swap(chunk_.ended);
         set_read_deadline();
     }
     if (!error && discards_input_) {
@@ -460,16 +460,21 @@ asio::awaitable<void> Session::write_answers() {
     close();
 }
 
-void Session::fill(Chunk& chunk) {
-    while (!slots_.empty() && slots_.front()->ready && chunk.text.size() < kTurnBytes) {
+void Session::fill_chunk() {
+    while (!slots_.empty() && slots_.front()->ready && chunk_.text.size() < kTurnBytes) {
         Slot& slot = *slots_.front();
         if (loop_.owner().has_fault() && !slot.begun)
             slot.reply = Reply(slot.form, stopped_answer());
-        slot.reply.append_to(chunk.text, kPieceBytes);
-        chunk.slots.push_back(slots_.front());
+        append_piece(slot);
+        chunk_.slots.push_back(slots_.front());
         if (!slot.reply.finished() || slot.reply.is_broken()) return;
         drop_first_slot();
     }
+}
+
+void Session::append_piece(Slot& slot) {
+    slot.reply.append_to(chunk_.text, kPieceBytes);
+    slot.text_end = chunk_.text.size();
 }
 
 void Session::drop_first_slot() {
@@ -478,60 +483,61 @@ void Session::drop_first_slot() {
 }
 
 /// Words are read from the model's file as they are rendered, so this comes after all rendering.
-error_code Session::check_files(Chunk& chunk) {
+error_code Session::check_files() {
     bool unchanged = true;
     EngineWorker* checked = nullptr;
-    for (const SlotPointer& slot : chunk.slots) {
+    for (const SlotPointer& slot : chunk_.slots) {
         if (slot->worker == nullptr || slot->worker == checked) continue;
         checked = slot->worker;
         unchanged = checked->files_are_unchanged() && unchanged;
     }
     if (!unchanged) {
-        chunk.text.clear();
-        for (const SlotPointer& slot : chunk.slots) {
+        chunk_.text.clear();
+        for (const SlotPointer& slot : chunk_.slots) {
             if (slot->begun) return asio::error::connection_aborted;
             slot->reply = Reply(slot->form, stopped_answer());
-            slot->reply.append_to(chunk.text, kPieceBytes);
+            append_piece(*slot);
         }
         // The last one had more to write, which the ERR line replaces.
-        if (!slots_.empty() && slots_.front() == chunk.slots.back()) drop_first_slot();
+        if (!slots_.empty() && slots_.front() == chunk_.slots.back()) drop_first_slot();
     }
-    for (const SlotPointer& slot : chunk.slots) slot->begun = true;
+    for (const SlotPointer& slot : chunk_.slots) slot->begun = true;
     return {};
 }
 
-error_code Session::release_slots(Chunk& chunk) {
-    const SlotPointer last = chunk.slots.back();
-    for (const SlotPointer& slot : chunk.slots) {
+error_code Session::release_slots() {
+    const SlotPointer last = chunk_.slots.back();
+    for (const SlotPointer& slot : chunk_.slots) {
         if (slot->reply.finished() && !slot->reply.is_broken())
-            chunk.ended.push_back(
-                {{slot->verb, slot->place}, slot->reply.error_code(), slot->times});
+            chunk_.ended.push_back(
+                {{slot->verb, slot->place}, slot->reply.error_code(), slot->times, slot->text_end});
     }
     // A peer may take long to read the text. Answers in it must not keep a replaced model.
-    chunk.slots.clear();
+    chunk_.slots.clear();
     if (last->reply.is_broken()) return asio::error::connection_aborted;
     if (last->reply.is_costly()) request_next_piece(last);
     return {};
 }
 
-void Session::count_written(const std::vector<Ended>& ended) {
+void Session::count_written() {
     const auto now = Clock::now();
-    for (const Ended& answer : ended) {
+    for (const Ended& answer : chunk_.ended) {
         loop_.count_answer(peer_, answer.asked, answer.code, now - answer.times.arrived);
         if (answer.times.computed != Clock::time_point())
             loop_.statistics().record(answer.times, now);
     }
 }
 
-asio::awaitable<error_code> Session::send(std::string_view bytes) {
+asio::awaitable<error_code> Session::send_chunk() {
     const auto timeout = loop_.settings().limits.write_timeout;
     error_code error;
     write_deadline_ = Clock::now() + timeout;
-    while (!bytes.empty()) {
-        const std::size_t sent =
-            socket_.write_some(asio::buffer(bytes.substr(0, kSliceBytes)), error);
+    const std::string_view text = chunk_.text;
+    while (chunk_.sent_bytes < text.size()) {
+        const std::string_view rest = text.substr(chunk_.sent_bytes, kSliceBytes);
+        const std::size_t sent = socket_.write_some(asio::buffer(rest), error);
         if (!error) {
-            bytes.remove_prefix(sent);
+            chunk_.sent_bytes += sent;
             write_deadline_ = Clock::now() + timeout;
         } else if (error != asio::error::would_block) {
             break;
@@ -639,9 +645,10 @@ void Session::stop_reading() {
 }
 
 std::size_t Session::unanswered() const {
-    // While text is being written, its answers have left the slots.
-    const bool is_writing = write_deadline_ != Clock::time_point::max();
-    return slots_.size() + (is_writing ? 1 : 0);
+    // Answers have left the slots when the text with their ends is being written.
+    const auto unsent = std::ranges::count_if(
+        chunk_.ended, [&](const Ended& answer) { return answer.text_end > chunk_.sent_bytes; });
+    return slots_.size() + static_cast<std::size_t>(unsent);
 }
 
 bool Session::is_owed_answers_of(const std::vector<std::shared_ptr<LoadedModel>>& models) const {

@@ -79,6 +79,7 @@ class Session : public std::enable_shared_from_this<Session> {
         Clock::time_point first_taken;       // when a worker took it first
         bool ready = false;                  // `reply` can be written
         bool begun = false;                  // some of `reply` is written
+        std::size_t text_end = 0;            // of `reply` in the text of the chunk
         std::size_t held_bytes = 0;          // of request and reply
     };
     using SlotPointer = std::shared_ptr<Slot>;
@@ -88,6 +89,7 @@ class Session : public std::enable_shared_from_this<Session> {
         Asked asked;
         std::optional<ErrorCode> code;
         Times times;
+        std::size_t text_end = 0;
     };
 
     /// What is written at once: the text of some answers, the first and the last perhaps in part.
@@ -95,24 +97,27 @@ class Session : public std::enable_shared_from_this<Session> {
         std::string text;
         std::vector<SlotPointer> slots;  // until the text is complete: they hold models
         std::vector<Ended> ended;
+        std::size_t sent_bytes = 0;  // of `text`
     };
 
     asio::awaitable<void> read_requests();
     asio::awaitable<void> write_answers();
     /// Renders answers that are ready, up to kPieceBytes.
-    void fill(Chunk& chunk);
+    void fill_chunk();
     /// The oldest request is answered.
     void drop_first_slot();
+    /// Appends the next piece of a slot's reply to the chunk's text.
+    void append_piece(Slot& slot);
     /// If a model's file has changed, what was read from it is not sent: replaces the text by ERR
     /// lines. Error: connection_aborted, if a part of an answer was sent before.
-    error_code check_files(Chunk& chunk);
+    error_code check_files();
     /// Releases the chunk's slots, and asks for the next piece of an answer that goes on. Error:
     /// connection_aborted, if that is not possible.
-    error_code release_slots(Chunk& chunk);
-    void count_written(const std::vector<Ended>& ended);
-    /// Writes all of `bytes`. The result is the system's error, or timed_out if the peer reads too
-    /// slowly.
-    asio::awaitable<error_code> send(std::string_view bytes);
+    error_code release_slots();
+    void count_written();
+    /// Writes the chunk's text. The result is the system's error, or timed_out if the peer reads
+    /// too slowly.
+    asio::awaitable<error_code> send_chunk();
     void wait_for_room();
     void watch_for_hangup();
     asio::awaitable<void> discard_input();
@@ -168,6 +173,7 @@ class Session : public std::enable_shared_from_this<Session> {
     std::size_t model_ = 0;  // place in the ModelSet of the model that USE selected
     wire::LineSplitter lines_;
     std::list<SlotPointer> slots_;  // oldest first; an empty deque takes 600 bytes
+    Chunk chunk_;                   // empty while nothing is written
     std::size_t held_bytes_ = 0;    // sum over all slots
     std::size_t at_workers_ = 0;    // number of slots that a worker has
     // Wakes the writer: the oldest slot may be ready, reading has ended, or there is room to write.

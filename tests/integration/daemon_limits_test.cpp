@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -154,6 +155,45 @@ TEST(Drain, WhatItsTimeoutCutsIsLogged) {
     EXPECT_NE(finished.err.find("the time for the last answers has passed: cut connections: 1;"),
               std::string::npos)
         << finished.err;
+}
+
+/// The number of whole replies until the stream ends.
+std::size_t count_whole_replies(Connection& client) {
+    for (std::size_t whole = 0;; ++whole) {
+        const std::optional<std::string> status = client.read_line();
+        if (!status || !status->starts_with("OK ")) return whole;
+        for (auto left = std::stoul(status->substr(3)); left > 0; --left)
+            if (!client.read_line()) return whole;
+    }
+}
+
+TEST(Drain, CountsTheRequestsWithoutAWholeAnswer) {
+    const TempDir dir;
+    (void)make_model(dir / "model", random_entries(20000, 4, 1));
+    struct Case {
+        std::string request;
+        std::size_t count;
+    };
+    for (const auto& [request, count] :
+         {Case{"NEAR k=20000 w1\n", 1}, Case{"NEAR k=80 w1\n", 250}}) {
+        Daemon daemon(dir / "model", {"--drain-timeout", "0.3", "--max-k", "20000"});
+        Connection client(daemon.socket_path());
+        std::string requests;
+        for (std::size_t i = 0; i < count; ++i) requests += request;
+        ASSERT_TRUE(client.send(requests));
+        Connection other(daemon.socket_path());
+        ASSERT_TRUE(becomes_true([&] {
+            const auto stats = other.ask("STATS").lines;
+            return std::ranges::find(stats, "queries\t" + std::to_string(count)) != stats.end();
+        }));
+        const Finished finished = daemon.stop();
+        const std::size_t whole = count_whole_replies(client);
+        ASSERT_LT(whole, count);
+        EXPECT_NE(finished.err.find(
+                      "; requests without a whole answer: " + std::to_string(count - whole) + "\n"),
+                  std::string::npos)
+            << whole << finished.err;
+    }
 }
 
 TEST(ChangedFiles, EveryRequestGetsItsErrorAndIsCountedOnce) {
