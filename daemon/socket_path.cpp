@@ -18,38 +18,6 @@ namespace {
 
 std::string lock_path(const std::string& path) { return path + ".lock"; }
 
-/// Creates and locks PATH.lock. (Every user who may read the directory could lock that.)
-Result<UniqueFd> lock(const std::string& path) {
-    const std::string file = lock_path(path);
-    while (true) {
-        UniqueFd fd(
-            ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-        if (!fd) return system_error(file, "cannot create beside the socket", errno);
-        struct stat locked {};
-        if (::fstat(fd.get(), &locked) != 0) return system_error(file, "cannot stat", errno);
-        // The lock is removed with the socket, so only an empty file is taken for one.
-        if (!S_ISREG(locked.st_mode) || locked.st_size != 0) {
-            return error_with(ErrorCode::conflict,
-                              "{}: exists and is not a gloved lock file; choose another --socket",
-                              file);
-        }
-        // Whatever the umask: the next daemon must be able to open it if this one is killed.
-        if (locked.st_uid == ::geteuid()) (void)::fchmod(fd.get(), 0600);
-        if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-            if (errno != EWOULDBLOCK) return system_error(file, "cannot lock", errno);
-            return error_with(
-                ErrorCode::conflict,
-                "{}: another daemon uses this socket; stop it or choose another --socket", path);
-        }
-        // The last holder may have removed the file after we opened it: check that it is there.
-        struct stat named {};
-        if (::lstat(file.c_str(), &named) == 0 && locked.st_ino == named.st_ino &&
-            locked.st_dev == named.st_dev) {
-            return fd;
-        }
-    }
-}
-
 /// Whether a process listens at the address.
 bool is_listening(const sockaddr_un& address) {
     const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -57,6 +25,51 @@ bool is_listening(const sockaddr_un& address) {
         return true;
     // EAGAIN: its backlog is full. EPROTOTYPE: a datagram socket. Only ECONNREFUSED means dead.
     return errno != ECONNREFUSED && errno != ENOENT;
+}
+
+Error in_use(const std::string& path) {
+    return error_with(ErrorCode::conflict,
+                      "{}: another daemon uses this socket; stop it or choose another --socket",
+                      path);
+}
+
+/// Creates and locks PATH.lock. (Every user who may read the directory could lock that.)
+Result<UniqueFd> lock(const std::string& path, const sockaddr_un& address) {
+    const std::string file = lock_path(path);
+    while (true) {
+        UniqueFd fd(
+            ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+        const int reason = errno;
+        struct stat locked {};
+        if (!fd && ::lstat(file.c_str(), &locked) != 0)
+            return system_error(file, "cannot create beside the socket", reason);
+        if (fd && ::fstat(fd.get(), &locked) != 0) return system_error(file, "cannot stat", errno);
+        // The lock is removed with the socket, so only an empty file is taken for one.
+        if (!S_ISREG(locked.st_mode) || locked.st_size != 0) {
+            return error_with(ErrorCode::conflict,
+                              "{}: exists and is not a gloved lock file; choose another --socket",
+                              file);
+        }
+        // In a directory for everybody (/tmp), any user may make such a file and lock it.
+        if (locked.st_uid != ::geteuid()) {
+            if (is_listening(address)) return in_use(path);
+            return error_with(ErrorCode::conflict,
+                              "{}: belongs to user {}, and no daemon listens on {}; remove it if "
+                              "nothing uses it, or choose another --socket",
+                              file, locked.st_uid, path);
+        }
+        if (!fd) return system_error(file, "cannot open", reason);
+        // Whatever the umask: the next daemon must be able to open it if this one is killed.
+        (void)::fchmod(fd.get(), 0600);
+        if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
+            return errno == EWOULDBLOCK ? in_use(path) : system_error(file, "cannot lock", errno);
+        // The last holder may have removed the file after we opened it: check that it is there.
+        struct stat named {};
+        if (::lstat(file.c_str(), &named) == 0 && locked.st_ino == named.st_ino &&
+            locked.st_dev == named.st_dev) {
+            return fd;
+        }
+    }
 }
 
 Status clear_path(const std::string& path, const sockaddr_un& address) {
@@ -69,11 +82,7 @@ Status clear_path(const std::string& path, const sockaddr_un& address) {
         return error_with(ErrorCode::conflict,
                           "{}: exists and is not a socket; choose another --socket", path);
     }
-    if (is_listening(address)) {
-        return error_with(ErrorCode::conflict,
-                          "{}: another daemon uses this socket; stop it or choose another --socket",
-                          path);
-    }
+    if (is_listening(address)) return in_use(path);
     if (status.st_uid != ::geteuid()) {
         return error_with(ErrorCode::conflict,
                           "{}: stale socket of user {}; remove it if nothing uses it", path,
@@ -95,7 +104,7 @@ Result<ListeningSocket> ListeningSocket::bind(const std::string& path) {
     }
     std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
 
-    auto held = lock(path);
+    auto held = lock(path, address);
     if (!held) return held.error();
     ListeningSocket socket;
     socket.address_ = path;

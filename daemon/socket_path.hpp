@@ -17,9 +17,10 @@ class ListeningSocket {
   public:
     /// Makes a socket with mode 0660 at `path` and listens. Replaces a socket of this user on which
     /// no process listens (its daemon was killed). Anything else at the path stays: a socket in use
-    /// or of another user, a symlink, a file. Holds a lock on PATH.lock while the object lives:
-    /// otherwise two daemons that start at once could each take the other's new socket for a dead
-    /// one. Errors: conflict, if something else is there; io, with the remedy.
+    /// or of another user, a symlink, a file; so does a PATH.lock of another user, or one that is
+    /// no empty file. Holds a lock on PATH.lock while the object lives: otherwise two daemons that
+    /// start at once could each take the other's new socket for a dead one. Errors: conflict, if
+    /// something else is there; io, with the remedy.
     static Result<ListeningSocket> bind(const std::string& path);
 
     /// Takes a listening socket that another process has bound (systemd); its path is never
