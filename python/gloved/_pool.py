@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-import weakref
 from typing import Callable, List, Set
 
+from . import _fork
 from ._connection import Connection
 from .errors import Timeout
 
@@ -26,7 +26,7 @@ class Pool:
         self._closed = False
         self._idle: List[Connection] = []
         self._forget_borrowed()
-        _pools.add(self)
+        _fork.watch(self)
 
     def _forget_borrowed(self) -> None:
         self._borrowed: Set[Connection] = set()
@@ -107,14 +107,3 @@ class Pool:
 def _close_all(connections: List[Connection]) -> None:
     while connections:
         connections.pop().close()
-
-
-_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
-
-
-def _forget_parents_connections() -> None:
-    for pool in list(_pools):
-        pool.after_fork()
-
-
-os.register_at_fork(after_in_child=_forget_parents_connections)

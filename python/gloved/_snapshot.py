@@ -18,7 +18,7 @@ from typing import (
     Tuple,
 )
 
-from . import _vectors, requests
+from . import _fork, _vectors, requests
 from ._one_model import OneModel
 from ._wire import Reply, Request
 from .errors import Internal
@@ -194,6 +194,11 @@ class Cache:
         self._lock = threading.Lock()
         self._snapshot: Optional[Snapshot] = None
         self._noted_at = 0.0
+        _fork.watch(self)
+
+    def after_fork(self) -> None:
+        """The child reads again what another thread of its parent was reading."""
+        self._lock = threading.Lock()
 
     def note(self, generation: str) -> None:
         """Takes notice of the generation that a reply came from."""

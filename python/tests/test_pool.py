@@ -1,4 +1,4 @@
-"""Client and its pool among threads, and on both sides of a fork."""
+"""Client, its pool and what it keeps among threads, and on both sides of a fork."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Callable, List
+from typing import Any, Callable, List
 
 import conftest
 import pytest
 from fake import Peer, serving
 
 import gloved
-from gloved import requests
+from gloved import _snapshot, requests
 from gloved._connection import Connection
 from gloved._pool import Pool
 
@@ -217,6 +217,38 @@ def test_a_fork_while_other_threads_ask(client: gloved.Client) -> None:
         for thread in threads:
             thread.join()
     assert not faults
+
+
+@pytest.mark.parametrize("what", ["read_words", "rows"])
+def test_a_fork_while_a_thread_reads_the_model(
+    client: gloved.Client, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    read = getattr(_snapshot, what)
+    reading, forked = threading.Event(), threading.Event()
+
+    def wait_and_read(*arguments: Any) -> Any:
+        reading.set()
+        forked.wait(30)
+        return read(*arguments)
+
+    monkeypatch.setattr(_snapshot, what, wait_and_read)
+    vectors = gloved.KeyedVectors(client)
+    expected = client.vec(["king"])[0].tolist()
+    thread = threading.Thread(target=lambda: vectors.vectors)
+    thread.start()
+
+    def check() -> bool:
+        monkeypatch.undo()
+        index = vectors.index_to_key.index("king")
+        return vectors.vectors[index].tolist() == expected
+
+    try:
+        assert reading.wait(30)
+        in_child(check)
+    finally:
+        forked.set()
+        thread.join()
+    assert check()
 
 
 def test_a_closed_client_is_closed_in_a_child(daemon: conftest.Daemon) -> None:
