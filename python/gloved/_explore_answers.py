@@ -164,7 +164,7 @@ def _points(one_model: OneModel, model: Optional[str], drawn: _Map) -> Object:
 
 def _terms(info: Info) -> Tuple[List[str], List[float]]:
     """The words of an expression, each once, and their weights in its sum."""
-    request = parse_reply(info.audit).get("request", "") if info.audit else ""
+    request = parse_reply(info.audit)["request"] if info.audit else ""
     weights: Dict[str, float] = {}
     for sign, number, word in _TERM.findall(request):
         name = _unquoted(word)
@@ -333,7 +333,7 @@ class Answers:
     def _alike(self, model: Optional[str], error: UnknownWord) -> List[Object]:
         """Words that begin with an unknown one, then those that are spelt alike."""
         words: List[str] = []
-        for begin in dict.fromkeys((error.word, error.word.lower())):
+        for begin in filter(None, dict.fromkeys((error.word, error.word.lower()))):
             found = self._client.prefix(begin, k=_COMPLETIONS, model=model)
             words += [each.word for each in found]
         return [_shown(word) for word in dict.fromkeys([*words, *error.suggestions])]
@@ -343,20 +343,21 @@ class Answers:
         answer = self.questions[question]
         try:
             model = self._model(fields)
-            return of_one_model(
-                lambda: OneModel(self._client, model), lambda asked: answer(asked, fields)
-            )
-        except UnknownWord as error:
-            return {
-                "error": visible(error.message),
-                "unknown": [
-                    token
-                    for text in fields.values()
-                    for token in _TOKEN.findall(text)
-                    if _is_spelling(token, error.word)
-                ],
-                "instead": self._alike(self._model(fields), error),
-            }
+            try:
+                return of_one_model(
+                    lambda: OneModel(self._client, model), lambda asked: answer(asked, fields)
+                )
+            except UnknownWord as error:
+                return {
+                    "error": visible(error.message),
+                    "unknown": [
+                        token
+                        for text in fields.values()
+                        for token in _TOKEN.findall(text)
+                        if _is_spelling(token, error.word)
+                    ],
+                    "instead": self._alike(model, error),
+                }
         except Unfinished as error:
             return {"error": visible(str(error)), "unfinished": True}
         except (GlovedError, ValueError) as error:

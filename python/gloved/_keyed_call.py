@@ -52,6 +52,8 @@ class Call(OneModel):
         if self._snapshot is None or (vectors and self._snapshot.vectors is None):
             self._snapshot = self._cache.snapshot(vectors=vectors)
             self.require(self._snapshot.generation)
+            if self._snapshot.vectors is not None:
+                self.require_dim(len(self._snapshot.vectors[0]))
         return self._snapshot
 
     def rows(self) -> int:
@@ -69,7 +71,9 @@ class Call(OneModel):
 
     def dim(self) -> int:
         """How many numbers a vector has."""
-        return self.model().dim
+        dim = self.model().dim
+        self.require_dim(dim)
+        return dim
 
     def k(self, topn: Any) -> int:
         """k= for topn: as many words as the model has are all words, even if topn is more."""
@@ -112,12 +116,14 @@ class Call(OneModel):
         answers = self.ask_all(
             requests.has(possible[part], case="exact") for part in _snapshot.chunks(possible)
         )
-        known = {each.word for answer in answers for each in answer if each.known}
-        return [word if word in known else None for word in words]
+        is_known = (each.known for answer in answers for each in answer)
+        return [word if word is not None and next(is_known) else None for word in words]
 
     def vector(self, word: str) -> Any:
         """The vector of a word."""
-        return self.ask(requests.vec([word], unknown="error", case="exact"))[0]
+        vector = self.ask(requests.vec([word], unknown="error", case="exact"))[0]
+        self.require_dim(len(vector))
+        return vector
 
     def vectors(
         self,

@@ -11,11 +11,11 @@ import warnings
 from pathlib import Path
 from typing import Any, Iterable, Iterator, List, Optional, Tuple, TypeVar
 
-from . import _files, _projection, _snapshot, requests
+from . import _files, _projection, _reply, _snapshot, requests
 from ._command import Commands, Fault, new_command, say, visible
 from ._one_model import OneModel
 from ._vectors import numpy
-from ._wire import Reply, Request
+from ._wire import Request
 from .client import Client
 from .errors import Internal, ZeroVector
 
@@ -99,10 +99,6 @@ class _Progress:
             self.tell(done)
 
 
-def _neighbors_of_reply(reply: Reply) -> List[Tuple[str, float]]:
-    return [(each["word"], float(each["score"])) for each in reply["results"]]
-
-
 def _neighbors(
     one_model: OneModel, snapshot: _snapshot.Snapshot, count: int, k: int
 ) -> Tuple[Any, Any]:
@@ -114,7 +110,7 @@ def _neighbors(
     asked: Iterable[Request[Any]] = (
         Request(
             requests.near(word, k=k, top=top, unknown="error", case="exact").line,
-            _neighbors_of_reply,
+            _reply.hits,
         )
         for word in snapshot.words[:count]
     )
@@ -124,9 +120,9 @@ def _neighbors(
     for row, answer in enumerate(_Progress("neighbours", count).watch(answers)):
         if isinstance(answer, ZeroVector):
             continue
-        if len(answer) > k or any(word not in snapshot.index for word, _ in answer):
-            raise Internal("gloved showed neighbours that are no words of its model, or too many")
-        ids[row, : len(answer)] = [snapshot.index[word] for word, _ in answer]
+        if len(answer) > k:
+            raise Internal(f"gloved showed {len(answer)} neighbours of a word, not {k}")
+        ids[row, : len(answer)] = [snapshot.place(word) for word, _ in answer]
         distances[row, : len(answer)] = [1 - score for _, score in answer]
     return ids, distances
 
@@ -189,7 +185,8 @@ def _read(
 
 def _tell_searches(client: Client, options: argparse.Namespace) -> None:
     """What takes long: stored neighbours answer for all words alone."""
-    stored = int(client.stats(model=options.model)["neighbors_k"])
+    asked = requests.stats(model=options.model).line
+    stored = client.ask(Request(asked, _reply.stored_neighbors))
     if options.top is not None:
         say("--top: the daemon searches for each word; what is stored is among all words")
     elif stored < options.k:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Tuple, Type, TypeVar
 
-from ._wire import Reply, Request
+from . import _reply
+from ._reply import Reply
+from ._wire import Request
 from .errors import (
     BadRequest,
     GlovedError,
+    Internal,
     ModelReplaced,
     UnknownList,
     UnknownWord,
@@ -29,7 +32,7 @@ _ERRORS_OF_A_MODEL = (BadRequest, UnknownList, UnknownWord, ZeroVector)
 
 def _with_generation(request: Request[T]) -> Request[Tuple[str, T]]:
     def read(reply: Reply) -> Tuple[str, T]:
-        return reply["generation"], request.read(reply)
+        return _reply.generation(reply), request.read(reply)
 
     return Request(request.line, read)
 
@@ -46,6 +49,8 @@ class OneModel:
         self.generation: Optional[str] = None
         self._client = client
         self._model = model
+        # Of all vectors; None before the first one.
+        self._dim: Optional[int] = None
 
     def require(self, generation: str) -> None:
         """Takes an answer of this generation."""
@@ -53,6 +58,13 @@ class OneModel:
             self.generation = generation
         elif generation != self.generation:
             raise ModelReplaced("the model was replaced while a call asked it; ask again")
+
+    def require_dim(self, dim: int) -> None:
+        """Takes vectors of this length. Internal: others of the model have another one."""
+        if self._dim is None:
+            self._dim = dim
+        elif dim != self._dim:
+            raise Internal(f"gloved showed vectors of {self._dim} numbers, and of {dim}")
 
     def ask(self, request: Request[T]) -> T:
         """The answer to one request."""

@@ -37,6 +37,7 @@ def by_components(vectors: Any) -> Projection:
 
     A component's sign is free: here its largest part is positive, so that the same vectors give the
     same picture. Takes little memory besides the vectors, however many there are.
+    ValueError: a vector is not finite.
     """
     dim = vectors.shape[1]
     mean = sum(_unit_rows(vectors[part]).sum(axis=0) for part in _chunks(vectors)) / len(vectors)
@@ -44,6 +45,8 @@ def by_components(vectors: Any) -> Projection:
     for part in _chunks(vectors):
         centered = _unit_rows(vectors[part]) - mean
         scatter += centered.T @ centered
+    if not numpy.isfinite(scatter).all():
+        raise ValueError("a vector is not finite: it has no place")
     # Smallest first.
     variances, columns = numpy.linalg.eigh(scatter)
     axes = numpy.zeros((2, dim))

@@ -18,9 +18,10 @@ from typing import (
     Tuple,
 )
 
-from . import _fork, _vectors, requests
+from . import _fork, _reply, _vectors, requests
 from ._one_model import OneModel
-from ._wire import Reply, Request
+from ._reply import Reply
+from ._wire import Request
 from .errors import Internal
 
 if TYPE_CHECKING:
@@ -50,9 +51,7 @@ def chunks(words: Sequence[str]) -> Iterator[slice]:
 
 
 def _bytes_of_reply(count: int, reply: Reply) -> bytes:
-    return _vectors.join_base64(
-        each["vector_base64"] for each in requests.results_of(reply, count)
-    )
+    return _vectors.join_base64(_reply.vectors(reply, count, may_skip=False))
 
 
 def rows(
@@ -77,13 +76,11 @@ def rows(
         for part in parts
     )
     matrix: Any = None
-    row_bytes = 0
     for data, part in zip(answers, parts):
+        dim = len(data) // len(words[part]) // 4
+        asked.require_dim(dim)
         if matrix is None:
-            row_bytes = len(data) // len(words[part])
-            matrix = _vectors.empty_rows(count, row_bytes // 4)
-        if len(data) != row_bytes * len(words[part]):
-            raise Internal("gloved showed vectors of different lengths")
+            matrix = _vectors.empty_rows(count, dim)
         _vectors.put_rows(matrix, places[part], data)
         tell(part.stop)
     return matrix
@@ -99,6 +96,12 @@ class Snapshot:
         self.vectors: Optional[Any] = None
         """Row i is the vector of words[i], once read_vectors() has read them."""
         self._norms: Optional[Any] = None
+
+    def place(self, word: str) -> int:
+        """The index of a word that gloved has shown. Internal: it is not among all words."""
+        if word not in self.index:
+            raise Internal(f"gloved showed {word!r:.80}, which is none of its words")
+        return self.index[word]
 
     @property
     def norms(self) -> Any:
@@ -116,20 +119,11 @@ class Snapshot:
 
 
 def _ranks_of_reply(reply: Reply) -> Tuple[int, List[Tuple[int, str]]]:
-    # HAS also tells of words that the model does not have.
-    words = [(int(each["rank"]), each["word"]) for each in reply["results"] if "rank" in each]
-    return int(reply["rows"]), words
+    return _reply.rows(reply), _reply.ranks(reply)
 
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
-
-
-def _max_k(reply: Reply) -> int:
-    max_k = int(reply["results"][0]["max_k"])
-    if max_k < 1:
-        raise ValueError(f"max_k is {max_k}")
-    return max_k
 
 
 def read_words(client: Client, asked: OneModel) -> Snapshot:
@@ -138,7 +132,7 @@ def read_words(client: Client, asked: OneModel) -> Snapshot:
     PREFIX returns at most max_k words. If that many begin with a byte, all that begin with it and
     any second byte are asked for, and so on. The word that is the prefix itself is asked for alone.
     """
-    max_k = client.ask(Request(requests.stats().line, _max_k))
+    max_k = client.ask(Request(requests.stats().line, _reply.max_k))
     words: List[str] = []
     ranks = array("q")
     count = 0
@@ -171,7 +165,10 @@ def read_words(client: Client, asked: OneModel) -> Snapshot:
             take(answer)
         prefixes = [prefix + byte for prefix in full for byte in _BYTES]
     assert asked.generation is not None
-    return Snapshot(asked.generation, _in_order(words, ranks, count))
+    snapshot = Snapshot(asked.generation, _in_order(words, ranks, count))
+    if len(snapshot.index) != count:
+        raise Internal(f"gloved showed {len(snapshot.index)} different words of {count}")
+    return snapshot
 
 
 def _in_order(words: List[str], ranks: array[int], count: int) -> List[str]:

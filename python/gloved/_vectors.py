@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     Vector = Union["NDArray[Any]", "array[float]", Sequence[float]]
 
+MAX_DIM = 4096
+"""No model has longer vectors."""
+
 _NATIVE_IS_LITTLE = sys.byteorder == "little"
 
 
@@ -53,8 +56,8 @@ def to_base64(vector: Vector) -> str:
 def _bytes(text: str) -> bytes:
     """The bytes of one vector or several. ValueError: it is not whole float32 in base64."""
     data = base64.b64decode(text, validate=True)
-    if not data or len(data) % 4 != 0:
-        raise ValueError(f"{len(data)} bytes are no vector of float32")
+    if not data or len(data) % 4 != 0 or len(data) > 4 * MAX_DIM:
+        raise ValueError(f"{len(data)} bytes are no vector of up to {MAX_DIM} float32")
     return data
 
 

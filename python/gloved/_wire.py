@@ -25,10 +25,11 @@ from typing import (
     Union,
 )
 
-from .errors import GlovedError, Internal, TooLong, error_of_reply
+from . import _reply
+from ._reply import Reply
+from .errors import GlovedError, Internal, TooLong
 
 T = TypeVar("T")
-Reply = Dict[str, Any]
 
 MAX_LINE_BYTES = 65_536
 """The longest request, without its LF."""
@@ -318,7 +319,7 @@ class Conversation:
     def _take(self, data: bytes) -> Optional[Tuple[Request[Any], Outcome[Any]]]:
         try:
             reply = parse_reply(data)
-            error = None if reply["ok"] else error_of_reply(reply)
+            error = None if _reply.flag(reply["ok"]) else _reply.error(reply)
         except (MemoryError, TypeError, ValueError) as reason:
             self._end_as_stranger(str(reason) or "a reply that does not fit into memory")
             return None
@@ -340,8 +341,7 @@ class Conversation:
         request = self.unanswered.popleft()
         if error is not None:
             return request, error
-        if "request" in reply:
-            reply["audit"] = data
+        reply["audit"] = data if "request" in reply else None
         try:
             return request, request.read(reply)
         except Exception as reason:

@@ -6,7 +6,7 @@ Python, so that code which catches KeyError or ValueError works unchanged.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Type
+from typing import Dict, List, Optional, Type
 
 
 class GlovedError(Exception):
@@ -143,14 +143,6 @@ _BY_CODE: Dict[str, Type[GlovedError]] = {
 }
 
 
-def error_of_reply(reply: Dict[str, Any]) -> GlovedError:
-    """The error that an object of the protocol with "ok": false tells of."""
-    code = str(reply.get("code", "internal"))
-    message = str(reply.get("message", ""))
-    if code == UnknownWord.code:
-        return UnknownWord(message, str(reply.get("word", "")), list(reply.get("suggestions", [])))
-    if code not in _BY_CODE:
-        error = GlovedError(message)
-        error.code = code
-        return error
-    return _BY_CODE[code](message)
+def class_of_code(code: str) -> Type[GlovedError]:
+    """The class of errors with a code, which a later daemon may have invented."""
+    return _BY_CODE.get(code, GlovedError)

@@ -23,10 +23,10 @@ from typing import (
     Union,
 )
 
-from . import _evaluation, _snapshot, _socket, _vectors, requests
+from . import _evaluation, _reply, _snapshot, _socket, _vectors, requests
 from ._keyed_call import Call, is_askable, is_key, not_present
 from ._one_model import of_one_model
-from ._wire import Reply, Request, line, quote
+from ._wire import Request, line, quote
 from .client import Client
 from .errors import BadRequest, GlovedError, TooLong, UnknownWord, ZeroVector
 
@@ -144,11 +144,6 @@ def _refuse_all(topn: object, remedy: str) -> None:
         raise NotImplementedError(f"topn=None, scores of all words, is not answered: {remedy}")
     if not isinstance(topn, Integral):
         raise TypeError(f"topn is an int, not {type(topn).__name__}")
-
-
-def _pairs_of_reply(reply: Reply) -> Hits:
-    # JSON has 1 for 1.0.
-    return [(each["word"], float(each["score"])) for each in reply["results"]]
 
 
 class KeyedVectors(metaclass=_ExplainsAbsent):
@@ -468,7 +463,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
                 # It is raised when the answers before it have come.
                 missing = error
                 return Request(requests.has(("a",)).line, lambda reply: missing)
-            return Request(head + quote(word).encode("utf-8", "surrogateescape"), _pairs_of_reply)
+            return Request(head + quote(word).encode("utf-8", "surrogateescape"), _reply.hits)
 
         # Written once: the rest of a request is its word.
         options = [("k", call.k(topn)), ("top", top), ("unknown", "error"), ("case", "exact")]
@@ -770,7 +765,8 @@ def _index(call: Call, key: Any, default: Optional[int]) -> int:
     index: Any = None
     if isinstance(key, str):
         if is_askable(key):
-            index = call.ask(requests.has([key], fields="rank", case="exact"))[0].rank
+            has = requests.has([key], fields="rank", case="exact")
+            index = next((rank for rank, _ in call.ask(Request(has.line, _reply.ranks))), None)
     elif isinstance(key, Integral):
         index = key if 0 <= int(key) < call.rows() else None
     else:
@@ -800,14 +796,14 @@ def _near(
                 request = requests.near(
                     terms, k=k, top=top, norm="unit", unknown="error", case="exact"
                 )
-            return call.ask(Request(request.line, _pairs_of_reply))
+            return call.ask(Request(request.line, _reply.hits))
         except TooLong:
             pass
     # The daemon adds up words only. Add here, and drop the words from a longer answer.
     mean = _vectors.unit(call.mean(words, weights, True, False))
     dropped = {word for word in words if isinstance(word, str)}
     near = requests.near_vector(mean, k=call.k(k + len(dropped)), top=top)
-    found = call.ask(Request(near.line, _pairs_of_reply))
+    found = call.ask(Request(near.line, _reply.hits))
     return [hit for hit in found if hit[0] not in dropped][:k]
 
 
@@ -824,10 +820,10 @@ def _cosmul(
         analogy = requests.analogy(
             subtracted[0], *added, method="mul", k=k, top=top, case="exact"
         )
-        return call.ask(Request(analogy.line, _pairs_of_reply))
+        return call.ask(Request(analogy.line, _reply.hits))
     if are_words and shape == (1, 0):
         near = requests.near(added[0], k=k, top=top, unknown="error", case="exact")
-        hits = call.ask(Request(near.line, _pairs_of_reply))
+        hits = call.ask(Request(near.line, _reply.hits))
         return [(word, (1 + score) / 2 / (1 + _COSMUL_EPSILON)) for word, score in hits]
     words = [key for key in keys if isinstance(key, str)]
     if words:
@@ -848,7 +844,7 @@ def _cosmul_of_all(
     vectors = snapshot.vectors
     assert vectors is not None
     terms = [
-        _vectors.unit(vectors[snapshot.index[key]]) if isinstance(key, str) else key
+        _vectors.unit(vectors[snapshot.place(key)]) if isinstance(key, str) else key
         for key in added + subtracted
     ]
     positives = len(added)
@@ -880,15 +876,11 @@ def _closer_than(call: Call, first: str, second: str) -> List[str]:
     if place == 1:
         return []
     try:
-        near = call.ask(
-            requests.near(first, k=place, fields="rank", unknown="error", case="exact")
-        )
+        near = requests.near(first, k=place, fields="rank", unknown="error", case="exact")
+        return call.ask(Request(near.line, _reply.closer))
     except BadRequest:
         # More than the daemon's max_k.
         return _closer_of_all(call, call.snapshot(vectors=True), first, second)
-    limit = min(each.score for each in near)
-    closer = ((each.rank, each.word) for each in near if each.score > limit)
-    return [word for _, word in sorted(closer)]
 
 
 # Beyond what sums of float64 in another order may differ by.
@@ -902,14 +894,14 @@ def _closer_of_all(
 
     Cosines that nearly equal the limit are asked for: they are compared as the daemon's.
     """
-    vectors, index = snapshot.vectors, snapshot.index
+    vectors = snapshot.vectors
     assert vectors is not None
     # The cosine of a zero vector is NaN here, and 0 in answers.
     cosines = [
         0.0 if math.isnan(each) else float(each)
-        for each in _vectors.cosines(vectors[index[first]], vectors)
+        for each in _vectors.cosines(vectors[snapshot.place(first)], vectors)
     ]
-    limit = cosines[index[second]]
+    limit = cosines[snapshot.place(second)]
     unsure = [
         word
         for word, cosine in zip(snapshot.words, cosines)
@@ -952,7 +944,7 @@ def _section(
                     unknown="error",
                     case="exact",
                 ).line,
-                _pairs_of_reply,
+                _reply.hits,
             )
             for a, b, c, _ in asked
         ),

@@ -33,14 +33,12 @@ them.
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from itertools import chain
 from typing import (
     TYPE_CHECKING,
     Any,
-    Callable,
     Dict,
     Iterable,
     List,
@@ -50,9 +48,9 @@ from typing import (
     Union,
 )
 
-from . import _vectors
-from ._wire import Reply, Request, encode, items, line, number, token
-from .results import Answer, Info, Model, Neighbor, Odd, Word, WordList
+from . import _reply, _vectors
+from ._wire import Request, encode, items, line, number, token
+from .results import Answer, Model, Neighbor, Odd, Word, WordList
 
 if TYPE_CHECKING:
     from ._vectors import Vector
@@ -79,8 +77,6 @@ __all__ = [
     "stats",
     "vec",
 ]
-
-_CERTIFICATE = ("pass", "scanned", "survivors", "rescored", "kth", "rejected_below")
 
 
 @dataclass(frozen=True)
@@ -211,85 +207,6 @@ def _group_options(
     return [("norm", norm), *_look_up_options(unknown, case), ("model", model)]
 
 
-def results_of(reply: Reply, asked: int) -> List[Dict[str, Any]]:
-    """The results of a reply, one for each of the words that were asked, unless some are left out.
-
-    ValueError: there are others.
-    """
-    results: List[Dict[str, Any]] = reply["results"]
-    left_out = "skipped" in reply or "unlisted" in reply
-    if len(results) > asked or (len(results) < asked and not left_out):
-        raise ValueError(f"{len(results)} results for {asked} words")
-    return results
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r:.80} is no word")
-    return value
-
-
-def _info(reply: Reply) -> Info:
-    certificate = None
-    if "pass" in reply:
-        certificate = {key: reply[key] for key in _CERTIFICATE if key in reply}
-    return Info(
-        model=reply["model"],
-        rows=reply["rows"],
-        generation=reply["generation"],
-        us=reply["us"],
-        engine=reply.get("engine"),
-        certificate=certificate,
-        skipped=tuple(reply.get("skipped", ())),
-        audit=reply.get("audit"),
-        replaced={each["word"]: each["by"] for each in reply.get("replaced", [])},
-        unlisted=reply.get("unlisted", 0),
-    )
-
-
-def _float(number: Optional[float]) -> float:
-    # JSON has 1 for 1.0, and null for a number of a damaged model that is not finite.
-    return math.nan if number is None else float(number)
-
-
-def _neighbors(reply: Reply) -> Answer[Neighbor]:
-    # Members that are not known here are ignored: a later daemon may have more.
-    return Answer(
-        [
-            Neighbor(
-                _text(each["word"]),
-                _float(each["score"]),
-                each.get("row"),
-                each.get("rank"),
-                _float(each["norm"]) if "norm" in each else None,
-            )
-            for each in reply["results"]
-        ],
-        _info(reply),
-    )
-
-
-def _words(reply: Reply) -> Answer[Word]:
-    return Answer(
-        [
-            Word(
-                _text(each["word"]),
-                # PREFIX has known words alone.
-                each.get("known", True),
-                each.get("row"),
-                each.get("rank"),
-                _float(each["norm"]) if "norm" in each else None,
-            )
-            for each in reply["results"]
-        ],
-        _info(reply),
-    )
-
-
-def _number(member: str) -> Callable[[Reply], float]:
-    return lambda reply: _float(reply["results"][0][member])
-
-
 def near(
     terms: Terms,
     *,
@@ -319,7 +236,7 @@ def near(
     """
     options = _search_options(k, min, top, prefix, within, without, engine, model, fields, certify)
     options += [("norm", norm), ("exclude", exclude), *_look_up_options(unknown, case)]
-    return Request(line("NEAR", options, _tokens("terms", terms)), _neighbors)
+    return Request(line("NEAR", options, _tokens("terms", terms)), _reply.neighbors)
 
 
 def near_vector(
@@ -342,7 +259,7 @@ def near_vector(
     """
     options = _search_options(k, min, top, prefix, within, without, engine, model, fields, certify)
     options.append(("base64", _vectors.to_base64(vector)))
-    return Request(line("NEARVEC", options, ()), _neighbors)
+    return Request(line("NEARVEC", options, ()), _reply.neighbors)
 
 
 def analogy(
@@ -370,7 +287,7 @@ def analogy(
     options = _search_options(k, min, top, prefix, within, without, engine, model, fields, certify)
     options += [("method", method), ("case", case)]
     tokens = [token("a", a), token("b", b), token("c", c)]
-    return Request(line("ANALOGY", options, tokens), _neighbors)
+    return Request(line("ANALOGY", options, tokens), _reply.neighbors)
 
 
 def rank(
@@ -402,10 +319,8 @@ def rank(
         ("engine", engine),
         ("model", model),
     ]
-    return Request(
-        line("RANK", options, [*_argument("a", a), *_argument("b", b)]),
-        lambda reply: int(reply["results"][0]["rank"]),
-    )
+    tokens = [*_argument("a", a), *_argument("b", b)]
+    return Request(line("RANK", options, tokens), _reply.place)
 
 
 def sim(
@@ -424,7 +339,7 @@ def sim(
     """
     options = _group_options(norm, unknown, case, model)
     tokens = [*_argument("a", a), *_argument("b", b)]
-    return Request(line("SIM", options, tokens), _number("score"))
+    return Request(line("SIM", options, tokens), _reply.score)
 
 
 def dist(
@@ -442,7 +357,7 @@ def dist(
     """
     options = _group_options(norm, unknown, case, model)
     tokens = [*_argument("a", a), *_argument("b", b)]
-    return Request(line("DIST", options, tokens), _number("distance"))
+    return Request(line("DIST", options, tokens), _reply.distance)
 
 
 def odd(
@@ -463,10 +378,7 @@ def odd(
     if not tokens:
         raise ValueError("words: the list of words is empty")
     options = _group_options(norm, unknown, case, model)
-    return Request(
-        line("ODD", options, tokens),
-        lambda reply: Odd(reply["results"][0]["word"], _float(reply["results"][0]["score"])),
-    )
+    return Request(line("ODD", options, tokens), _reply.odd)
 
 
 def matrix(
@@ -486,13 +398,9 @@ def matrix(
         ("model", model),
     ]
 
-    def read(reply: Reply) -> List[List[float]]:
-        rows = [list(map(_float, each[member])) for each in results_of(reply, len(tokens))]
-        if any(len(row) != len(rows) for row in rows):
-            raise ValueError("a matrix that is not square")
-        return rows
-
-    return Request(line("MATRIX", options, tokens), read)
+    return Request(
+        line("MATRIX", options, tokens), lambda reply: _reply.numbers(reply, member, len(tokens))
+    )
 
 
 def vec(
@@ -516,7 +424,7 @@ def vec(
     return Request(
         line("VEC", options, tokens),
         lambda reply: _vectors.rows_from_base64(
-            each["vector_base64"] for each in results_of(reply, len(tokens))
+            _reply.vectors(reply, len(tokens), may_skip=unknown != "error")
         ),
     )
 
@@ -538,7 +446,7 @@ def prefix(
         ("fields", fields),
         ("model", model),
     ]
-    return Request(line("PREFIX", options, [token("text", text)]), _words)
+    return Request(line("PREFIX", options, [token("text", text)]), _reply.words)
 
 
 def has(
@@ -555,31 +463,19 @@ def has(
         ("model", model),
     ]
     tokens = _word_list("words", words)
-
-    def read(reply: Reply) -> Answer[Word]:
-        results_of(reply, len(tokens))
-        return _words(reply)
-
-    return Request(line("HAS", options, tokens), read)
+    return Request(
+        line("HAS", options, tokens), lambda reply: _reply.words(reply, asked=len(tokens))
+    )
 
 
 def lists(*, model: Optional[str] = None) -> Request[List[WordList]]:
     """The lists of words that a search may name in within and without."""
-    return Request(
-        line("LISTS", [("model", model)], ()),
-        lambda reply: [
-            WordList(**{key: each[key] for key in WordList._fields}) for each in reply["results"]
-        ],
-    )
-
-
-def _models(reply: Reply) -> List[Model]:
-    return [Model(**{key: each[key] for key in Model._fields}) for each in reply["results"]]
+    return Request(line("LISTS", [("model", model)], ()), _reply.lists)
 
 
 def models() -> Request[List[Model]]:
     """The models of the daemon. A connection asks the first one unless it names another."""
-    return Request(line("MODELS", (), ()), _models)
+    return Request(line("MODELS", (), ()), _reply.models)
 
 
 def reload(model: Optional[str] = None) -> Request[List[Model]]:
@@ -589,20 +485,20 @@ def reload(model: Optional[str] = None) -> Request[List[Model]]:
     It is not sent again if the connection ends before the answer.
     """
     tokens = () if model is None else (token("model", model),)
-    return Request(line("RELOAD", (), tokens), _models, repeatable=False)
+    return Request(line("RELOAD", (), tokens), _reply.models, repeatable=False)
 
 
 def stats(*, model: Optional[str] = None) -> Request[Dict[str, Any]]:
     """The daemon's figures, and those of one model, by name."""
     options = [("model", model)]
-    return Request(line("STATS", options, ()), lambda reply: dict(reply["results"][0]))
+    return Request(line("STATS", options, ()), _reply.result)
 
 
 def prometheus() -> Request[str]:
     """The daemon's figures in Prometheus's text format."""
     return Request(
         line("STATS", (), ("prometheus",)),
-        lambda reply: "".join(each["line"] + "\n" for each in reply["results"]),
+        lambda reply: "".join(each + "\n" for each in _reply.shown_lines(reply)),
     )
 
 
@@ -613,4 +509,4 @@ def ping() -> Request[None]:
 
 def help() -> Request[List[str]]:
     """The daemon's list of verbs."""
-    return Request(line("HELP", (), ()), lambda reply: [each["line"] for each in reply["results"]])
+    return Request(line("HELP", (), ()), _reply.shown_lines)

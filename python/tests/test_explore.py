@@ -26,6 +26,7 @@ import pytest
 
 import gloved
 from conftest import REPOSITORY, Daemon, run_command
+from fake import Peer, serving
 from gloved import _explore_answers, _explore_server
 
 numpy = pytest.importorskip("numpy", reason="explore needs numpy (package python3-numpy)")
@@ -180,6 +181,41 @@ def test_similarity_of_two_words(explorer: Explorer, client: gloved.Client) -> N
     assert between != [each.word for each in client.near(["the", "snake"], k=9)]
     assert words_of(explorer.ask("sim", a="the", b="snake", k=9)) == between
     assert len(explorer.ask("sim", a="tea", b="tea")["facts"]) == 2
+
+
+NOT_KNOWN = b'{"ok":false,"code":"unknown_word","message":"none"%s}\n'
+NOT_FINITE = base64.b64encode(numpy.array([1, numpy.nan], "f4").tobytes())
+
+
+@pytest.mark.parametrize(
+    "near, vec, told",
+    [
+        (NOT_KNOWN % b"", b"", "none"),
+        # What begins like it cannot be read.
+        (NOT_KNOWN % b',"word":"a","suggestions":["ab"]', b"", "cannot be read"),
+        (
+            b'{"ok":true,%s,"results":[]}\n',
+            b'{"ok":true,%%s,"results":[{"vector_base64":"%s"}]}\n' % NOT_FINITE,
+            "not finite",
+        ),
+    ],
+    ids=["no word", "no reply", "no number"],
+)
+def test_strange_replies_are_told_on_the_page(near: bytes, vec: bytes, told: str) -> None:
+    head = b'"us":1,"rows":3,"model":"m","generation":"g","pass":"x","request":"NEAR \\"a\\""'
+
+    def script(peer: Peer) -> None:
+        while True:
+            line = peer.line()
+            if not line:
+                return
+            replies = {b"NEAR": near, b"VEC": vec}
+            reply = replies.get(line.split()[0], b'{"ok":true}\n')
+            peer.send(reply.replace(b"%s", head))
+
+    with serving(script) as server, gloved.Client(server.socket) as client:
+        answer = _explore_answers.Answers(client).ask("near", {"q": "a"})
+    assert told in answer["error"]
 
 
 def test_unknown_words_come_with_others(explorer: Explorer) -> None:

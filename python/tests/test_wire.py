@@ -255,7 +255,7 @@ def test_a_reply_that_cannot_be_read_fails_its_request_alone() -> None:
     first, second, third = (outcome for _, outcome in conversation.receive(stream))
     assert (first, third) == (0.5, 0.25)
     assert isinstance(second, gloved.Internal)
-    assert isinstance(second.__cause__, IndexError)
+    assert isinstance(second.__cause__, ValueError)
     assert conversation.can_be_kept()
 
 
