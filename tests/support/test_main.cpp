@@ -5,13 +5,17 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace {
 
 constexpr int kSkipped = 77;  // ctest's SKIP_RETURN_CODE
 
-/// Whether this process has a share of the cases, which may be none of them.
-bool is_shard() { return std::getenv("GTEST_TOTAL_SHARDS") != nullptr; }
+/// Whether this process may have no case though others have some: the first shard has the first.
+bool is_later_shard() {
+    const char* index = std::getenv("GTEST_SHARD_INDEX");
+    return index != nullptr && std::strcmp(index, "0") != 0;
+}
 
 }  // namespace
 
@@ -20,7 +24,7 @@ int main(int argc, char** argv) {
     const int status = RUN_ALL_TESTS();
     if (status != 0 || testing::GTEST_FLAG(list_tests)) return status;
     const testing::UnitTest& tests = *testing::UnitTest::GetInstance();
-    if (tests.test_to_run_count() == 0 && !is_shard()) {
+    if (tests.test_to_run_count() == 0 && !is_later_shard()) {
         std::fprintf(stderr, "no case is called %s\n", testing::GTEST_FLAG(filter).c_str());
         return EXIT_FAILURE;
     }
