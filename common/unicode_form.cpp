@@ -10,6 +10,7 @@ namespace gloved {
 namespace {
 
 std::optional<std::string> in_form(std::string_view text, utf8proc_option_t form) {
+    if (text.size() > kMaxOtherFormBytes) return std::nullopt;
     // Nearly all words are ASCII, which has one form.
     if (std::ranges::none_of(text, [](unsigned char byte) { return byte >= 0x80; }))
         return std::nullopt;
