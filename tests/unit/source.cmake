@@ -7,6 +7,7 @@ gloved_add_test(source_unit_test
     ${CMAKE_CURRENT_LIST_DIR}/source_detect_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/source_input_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/source_line_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/source_number_sizes_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/source_pipeline_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/source_record_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/source_report_test.cpp

@@ -19,10 +19,13 @@ namespace {
 using tests::record;
 
 const std::vector<float> kNumbers = {0.11F, -0.52F, 0.3F};
+/// As many as tell by themselves that they stand where they should.
+const std::vector<float> kManyNumbers = {0.11F,  -0.52F, 0.3F,  0.07F, -0.9F, 0.44F, 0.21F, -0.03F,
+                                         -0.15F, 0.62F,  0.05F, -0.7F, 0.33F, 0.12F, -0.4F, 0.26F};
 
 Record find(std::string_view bytes, std::uint64_t left, std::optional<bool> newline = {},
             bool ended = true, std::size_t dim = 3) {
-    return find_record(bytes, ended, {dim, newline}, left);
+    return find_record(bytes, ended, {dim, newline, {}}, left);
 }
 
 std::string_view word_of(const Record& record, std::string_view bytes) {
@@ -43,13 +46,13 @@ TEST(Record, IsAWordABlankAndNumbers) {
 }
 
 TEST(Record, IsIncompleteUpToTheNextWord) {
-    const std::string bytes = record("word", kNumbers) + record("next", kNumbers);
-    const std::size_t needed = bytes.size() - 3 * sizeof(float);
+    const std::string bytes = record("word", kManyNumbers) + record("next", kManyNumbers);
+    const std::size_t needed = bytes.size() - kManyNumbers.size() * sizeof(float);
     for (std::size_t length = 1; length < bytes.size(); ++length) {
         // A heap block of exactly that size: the address sanitizer sees any byte read behind it.
         const std::vector<char> exact(bytes.begin(),
                                       bytes.begin() + static_cast<std::ptrdiff_t>(length));
-        EXPECT_EQ(find({exact.data(), exact.size()}, 2, false, false).state,
+        EXPECT_EQ(find({exact.data(), exact.size()}, 2, false, false, kManyNumbers.size()).state,
                   length < needed ? Record::State::incomplete : Record::State::whole)
             << length;
     }
@@ -94,16 +97,28 @@ TEST(Record, WithTwoReadingsThatAreAsLikelyIsRefused) {
     EXPECT_NE(found.problem.find("\"A\""), std::string::npos) << found.problem;
 }
 
-TEST(Record, IsRefusedWhereItsNumbersAndTheNextWordAreNone) {
-    // The word «new\x01 york» cannot be told from «new\x01».
-    for (const std::string word : {"new \x01 york", "new \xE9t\xE9 x"}) {
-        const std::string bytes = record(word, kNumbers) + record("next", kNumbers);
-        const Record found = find(bytes, 2);
-        EXPECT_EQ(found.state, Record::State::refused);
-        EXPECT_NE(found.problem.find("\"new\""), std::string::npos) << found.problem;
-        const Record last = find(record(word, kNumbers), 1);
-        EXPECT_EQ(last.state, Record::State::refused);
+TEST(Record, FindsTheEndOfAWordWithBlanksAndBytesThatAreNoText) {
+    std::vector<float> with_zeros = kManyNumbers;
+    with_zeros[14] = with_zeros[15] = 0;
+    for (const std::string word : {"new \x01 york", "new \xE9t\xE9 x", "x \xC2\x92", "a \xE9"}) {
+        for (const auto& numbers : {kManyNumbers, with_zeros}) {
+            const std::string bytes = record(word, numbers) + record("next", numbers);
+            const Record found = find(bytes, 2, false, true, numbers.size());
+            ASSERT_EQ(found.state, Record::State::whole) << found.problem;
+            EXPECT_EQ(word_of(found, bytes), word);
+            const Record last = find(record(word, numbers), 1, false, true, numbers.size());
+            EXPECT_EQ(last.word_bytes, word.size()) << word << ": " << last.problem;
+        }
     }
+}
+
+TEST(Record, WithMoreBlanksThanAreComparedIsRefused) {
+    std::string word;
+    for (int i = 0; i < 70; ++i) word += "a ";
+    const std::string bytes = record(word, kManyNumbers) + record("next", kManyNumbers);
+    const Record found = find(bytes, 2, false, true, kManyNumbers.size());
+    EXPECT_EQ(found.state, Record::State::refused);
+    EXPECT_NE(found.problem.find("more than 64 blanks"), std::string::npos) << found.problem;
 }
 
 TEST(Record, AgreesWithTheOthersInItsNewline) {

@@ -122,7 +122,7 @@ class RecordChunker : public Chunker {
   public:
     RecordChunker(Input& input, ChunkerOptions options)
         : Chunker(input, std::move(options)),
-          layout_{options_.detected.dim, std::nullopt},
+          layout_{options_.detected.dim, std::nullopt, {}},
           records_left_(*options_.detected.header_rows),
           header_left_(records_left_) {
         if (options_.limit != 0 && options_.limit < records_left_) {
@@ -144,14 +144,6 @@ class RecordChunker : public Chunker {
             const std::string_view bytes(batch.buffer.data() + at, *filled - at);
             record = find_record(bytes, input_ended_, layout_, header_left_);
             if (record.state == Record::State::whole) {
-                // A word with a blank may make up for the record that is one too many.
-                const std::string_view word = bytes.substr(0, record.word_bytes);
-                if (doubt_ && word.find(' ') != std::string_view::npos) {
-                    return fault(
-                        offset_ + at,
-                        fmt::format("the word {} holds a blank, and so may {}", printable(word, 40),
-                                    doubt_->message.substr(input_.name().size() + 2)));
-                }
                 add_record(batch, record, at);
                 at += record.bytes;
             } else if (record.state == Record::State::incomplete && at == begin) {
@@ -171,7 +163,6 @@ class RecordChunker : public Chunker {
             if (!limited_) {
                 if (Status read = find_surplus(batch, at, *filled); !read) return read.error();
             }
-            if (doubt_ && (limited_ || surplus_offset_)) return *doubt_;
         } else if (at < *filled && record.state == Record::State::refused) {
             // Records before it are returned first, so that a fault in them is reported first.
             if (at == begin) {
@@ -180,7 +171,6 @@ class RecordChunker : public Chunker {
             keep_rest(batch, at, *filled);
         } else if (input_ended_) {
             ended_ = true;
-            if (doubt_) return *doubt_;
             batch.cut_bytes = *filled - at;
             batch.text_bytes = *filled;
             offset_ += batch.cut_bytes;
@@ -191,6 +181,10 @@ class RecordChunker : public Chunker {
     }
 
   private:
+    /// The sizes of numbers are learned from so many records, then from one in so many.
+    static constexpr std::uint64_t kLearnedFirst = 64;
+    static constexpr std::uint64_t kLearnedLater = 16;
+
     /// An error in the next record.
     Error fault(std::uint64_t offset, const std::string& problem) const {
         return error_with(ErrorCode::bad_source, "{}: word {} (byte {}): {}", input_.name(),
@@ -200,8 +194,11 @@ class RecordChunker : public Chunker {
     void add_record(Batch& batch, const Record& record, std::size_t at) {
         batch.places.push_back(
             {static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(record.word_bytes)});
-        if (!doubt_ && !record.doubt.empty()) doubt_ = fault(offset_ + at, record.doubt);
         if (header_left_ > 1) layout_.newline = record.newline;
+        if (records_ < kLearnedFirst || records_ % kLearnedLater == 0) {
+            const std::size_t numbers = at + record.word_bytes + 1;
+            layout_.sizes.learn(batch.buffer.data() + numbers, layout_.dim);
+        }
         ++records_;
         --records_left_;
         --header_left_;
@@ -243,7 +240,6 @@ class RecordChunker : public Chunker {
     std::uint64_t header_left_;  // without the limit
     bool limited_ = false;       // records_left_ is the limit's, not the header's
     std::uint64_t records_ = 0;
-    std::optional<Error> doubt_;  // of the first record that may be another
 };
 
 }  // namespace

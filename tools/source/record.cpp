@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <iterator>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -18,29 +19,33 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-/// Numbers of usual size are 0, or lie between these. Bytes that are read in the wrong place are
-/// numbers of any exponent: four of five are not usual.
-constexpr float kMinUsual = 1e-12F;
-constexpr float kMaxUsual = kLargeNumber;
-/// How many signs of a wrong reading there must be for one sign of another, which is then taken.
-constexpr std::uint64_t kClearRatio = 8;
-/// More signs than any reading has: what no record can be.
-constexpr std::uint64_t kImpossible = std::uint64_t{1} << 32;
+/// Fewer numbers a word tell little alone; of those that tell something, none may hold a blank.
+constexpr std::size_t kFewNumbers = 16;
+constexpr std::size_t kTooFewNumbers = 8;
+/// In more numbers, all sizes occur again.
+constexpr std::size_t kManyNumbers = 256;
+/// One in so many numbers may be of another size than usual, in a record after which the next word
+/// is text, and in any other.
+constexpr std::size_t kFewUnusual = 8;
+constexpr std::size_t kVeryFewUnusual = 64;
 /// Bytes to look at behind the last record.
 constexpr std::size_t kPaddingBytes = 64;
 /// The longest character of UTF-8.
 constexpr std::size_t kCharacterBytes = 4;
 
-std::uint64_t unusual_numbers(const char* numbers, std::size_t dim) {
-    std::uint64_t unusual = 0;
-    for (std::size_t i = 0; i < dim; ++i) {
-        float value = 0;
-        std::memcpy(&value, numbers + i * sizeof value, sizeof value);
-        const float size = std::abs(value);
-        if (size != 0 && !(size >= kMinUsual && size <= kMaxUsual)) ++unusual;
-    }
-    return unusual;
-}
+// Signs against a reading are bits: with each, it is half as likely. They were set by random files,
+// so that none is read wrong and few are refused.
+constexpr double kClearly = 12;       ///< so much fewer has the reading that is taken
+constexpr double kWithBlank = 8;      ///< a word with a blank
+constexpr double kNoText = 6;         ///< a word with bytes that are no text
+constexpr double kOddByte = 3;        ///< each of them
+constexpr double kForbidden = 8;      ///< an empty word, NUL, TAB, LF or CR in one
+constexpr double kMostInWord = 400;   ///< no word that has more is looked for
+constexpr double kPadded = 8;         ///< zeros after the last record
+constexpr double kEndElsewhere = 16;  ///< other data after the last record, or an end before it
+constexpr double kOtherNewline = 30;  ///< an LF that is not as in the rest of the file
+constexpr double kGarbage = 0.75;     ///< for each number, where they are of any size
+constexpr double kRandomBits = NumberSizes::kRandomBits;
 
 /// Whether a piece of a word is text: UTF-8 without control characters.
 bool is_text(std::string_view word) {
@@ -52,11 +57,7 @@ bool is_text(std::string_view word) {
     return true;
 }
 
-/// The signs that a word is none, as unusual_numbers counts those of a vector.
-std::uint64_t signs_in_word(std::string_view word) {
-    if (check_key(word)) return kImpossible;
-    return is_text(word) ? 0 : 1;
-}
+bool is_forbidden(char c) { return c == '\0' || c == '\t' || c == '\n' || c == '\r'; }
 
 /// The search for the end of one record.
 class RecordSearch {
@@ -65,25 +66,23 @@ class RecordSearch {
         : bytes_(bytes), ended_(ended), layout_(layout), left_(left) {}
 
     Record find() {
-        const Blanks blanks = blanks_at(0);
+        const std::size_t blank = first_blank(0);
         if (incomplete_) return {};
-        if (blanks.count == 0) {
+        if (blank == kNone) {
             if (bytes_.size() <= kMaxWordBytes) return make(Record::State::cut);
             return refuse(
                 fmt::format("no blank ends the word within {} KiB; the file is damaged, or holds "
                             "other than {} numbers a word; fetch it again",
                             kMaxWordBytes >> 10, layout_.dim));
         }
-        return blanks.count == 1 ? find_plain(blanks.at[0]) : choose(blanks);
+        const bool surely = layout_.dim >= kTooFewNumbers && layout_.sizes.tell_at_a_glance() &&
+                            surely_ends_at(blank);
+        if (incomplete_) return {};
+        return surely ? whole(blank) : choose();
     }
 
   private:
-    /// Where a word may end.
-    struct Blanks {
-        std::array<std::size_t, kMaxBlanksInWord + 1> at;
-        std::size_t count = 0;
-        bool too_many = false;
-    };
+    static constexpr std::size_t kNone = std::string_view::npos;
 
     static Record make(Record::State state) {
         Record record;
@@ -95,194 +94,223 @@ class RecordSearch {
         record.problem = std::move(problem);
         return record;
     }
-    std::string_view word_before(std::size_t blank) const { return bytes_.substr(0, blank); }
-    std::size_t end_of_numbers(std::size_t blank) const {
-        return blank + 1 + layout_.dim * sizeof(float);
-    }
-
-    /// The blanks that may end the word at `begin`: the first, and others as long as text stands
-    /// between them.
-    Blanks blanks_at(std::size_t begin) {
-        Blanks blanks;
-        // One byte more than the longest word, for its blank.
-        const std::size_t limit = std::min(bytes_.size(), begin + kMaxWordBytes + 1);
-        const void* const first =
-            std::memchr(bytes_.data() + begin, ' ', std::max(limit, begin) - begin);
-        if (first == nullptr) {
-            incomplete_ |= !ended_ && limit == bytes_.size() && limit - begin <= kMaxWordBytes;
-            return blanks;
-        }
-        std::size_t at = static_cast<std::size_t>(static_cast<const char*>(first) - bytes_.data());
-        blanks.at[blanks.count++] = at++;
-        for (; at < limit; at += utf8_sequence_length(bytes_.substr(at))) {
-            if (bytes_[at] == ' ') {
-                blanks.too_many = blanks.count == blanks.at.size();
-                if (blanks.too_many) break;
-                blanks.at[blanks.count++] = at;
-            } else if (invisible_bytes(bytes_.substr(at)) != 0) {
-                break;
-            }
-        }
-        // The last character may go on behind the bytes.
-        incomplete_ |= !ended_ && limit == bytes_.size() && limit - begin <= kMaxWordBytes &&
-                       at + kCharacterBytes > limit;
-        return blanks;
-    }
-
-    /// Whether nothing follows the last record that ends at `end`, other than an LF and zeros.
-    bool ends_source(std::size_t end) {
-        std::string_view rest = bytes_.substr(end, kPaddingBytes);
-        incomplete_ |= !ended_ && rest.size() < kPaddingBytes;
-        if (rest.starts_with('\n')) rest.remove_prefix(1);
-        return rest.find_first_not_of('\0') == std::string_view::npos;
-    }
-
-    /// A word that ends at its only blank, as nearly all do.
-    Record find_plain(std::size_t blank) {
+    Record whole(std::size_t blank) const {
         Record record = make(Record::State::whole);
         record.word_bytes = blank;
         record.bytes = end_of_numbers(blank);
         record.newline = layout_.newline.value_or(false);
-        if (record.bytes > bytes_.size()) {
-            record.state = ended_ ? Record::State::cut : Record::State::incomplete;
-            return record;
+        if (left_ > 1 && record.bytes < bytes_.size()) {
+            record.newline = bytes_[record.bytes] == '\n';
+            record.bytes += record.newline ? 1 : 0;
         }
-        if (left_ == 1) return check_end(std::move(record));
-        if (record.bytes == bytes_.size()) {
-            if (!ended_) record.state = Record::State::incomplete;
-            return record;
-        }
-        record.newline = bytes_[record.bytes] == '\n';
-        if (record.newline != layout_.newline.value_or(record.newline)) {
-            return refuse(fmt::format(
-                "{} LF follows the {} numbers of the word {}, unlike those of the words before: "
-                "the word holds a blank and other bytes that are no text, or the file is damaged; "
-                "fetch it again, or the text file",
-                record.newline ? "an" : "no", layout_.dim, printable(word_before(blank), 40)));
-        }
-        record.bytes += record.newline ? 1 : 0;
-        return check_next_word(std::move(record));
-    }
-
-    /// If the last record's numbers stand elsewhere, some of their bytes are left.
-    Record check_end(Record record) {
-        const bool ends = ends_source(record.bytes);
-        if (incomplete_) return {};
-        if (ends || unusual_numbers(bytes_.data() + record.word_bytes + 1, layout_.dim) == 0)
-            return record;
-        return refuse(fmt::format(
-            "the last word, {}, has numbers of no usual size, and other data follows them: the "
-            "word holds a blank and other bytes that are no text, or the file is damaged; fetch it "
-            "again, or the text file",
-            printable(word_before(record.word_bytes), 40)));
-    }
-
-    /// If this record's numbers stand elsewhere, the next word begins with some of their bytes.
-    Record check_next_word(Record record) {
-        const std::string_view rest = bytes_.substr(record.bytes, kMaxWordBytes + 1);
-        const std::size_t length = std::min(rest.find(' '), rest.size());
-        if (length == rest.size() && rest.size() <= kMaxWordBytes && !ended_)
-            return make(Record::State::incomplete);
-        const std::string_view next = rest.substr(0, length);
-        // In a file with LFs, the one behind the misplaced numbers would be in the next word.
-        const bool fits = layout_.newline.value_or(false)
-                              ? next.find('\n') == std::string_view::npos
-                              : is_text(next);
-        if (fits) return record;
-        if (unusual_numbers(bytes_.data() + record.word_bytes + 1, layout_.dim) == 0) return record;
-        return refuse(fmt::format(
-            "the word {} has numbers of no usual size, and the next word, {}, is no text: the word "
-            "holds a blank and other bytes that are no text, or the file is damaged; fetch it "
-            "again, or the text file",
-            printable(word_before(record.word_bytes), 40), printable(next, 40)));
-    }
-
-    /// The signs against a record at `begin` whose word ends at `blank`. Sets `next` to its end and
-    /// `newline` to whether an LF is there.
-    std::uint64_t signs_in_record(std::size_t begin, std::size_t blank, std::uint64_t left,
-                                  std::optional<bool>& newline, std::size_t& next) {
-        next = end_of_numbers(blank);
-        if (next > bytes_.size() || (left > 1 && next == bytes_.size())) {
-            incomplete_ |= !ended_;
-            return kImpossible;
-        }
-        const std::uint64_t signs = signs_in_word(bytes_.substr(begin, blank - begin)) +
-                                    unusual_numbers(bytes_.data() + blank + 1, layout_.dim);
-        if (left == 1) return ends_source(next) ? signs : kImpossible;
-        const bool is_newline = bytes_[next] == '\n';
-        if (newline.value_or(is_newline) != is_newline) return kImpossible;
-        newline = is_newline;
-        next += is_newline ? 1 : 0;
-        return signs;
-    }
-
-    /// The signs against a word that ends at a blank, in its record and the next.
-    struct Signs {
-        std::uint64_t count = kImpossible;
-        std::size_t end = 0;       ///< of the record
-        std::size_t next_end = 0;  ///< of the next, whose word ends where there are fewest signs
-    };
-    Signs signs_against(std::size_t blank) {
-        std::optional<bool> newline = layout_.newline;
-        Signs signs;
-        signs.count = signs_in_record(0, blank, left_, newline, signs.end);
-        if (left_ == 1 || signs.count >= kImpossible) return signs;
-        const Blanks blanks = blanks_at(signs.end);
-        std::uint64_t fewest = kImpossible;
-        for (std::size_t i = 0; i < blanks.count && fewest > 0; ++i) {
-            std::size_t end = 0;
-            const std::uint64_t count =
-                signs_in_record(signs.end, blanks.at[i], left_ - 1, newline, end);
-            if (count >= fewest) continue;
-            fewest = count;
-            signs.next_end = end;
-        }
-        signs.count += fewest;
-        return signs;
-    }
-
-    /// Chooses between several blanks: takes the only one without a sign against it, or with far
-    /// fewer than all others.
-    Record choose(const Blanks& blanks) {
-        std::vector<Signs> signs;
-        for (std::size_t i = 0; i < blanks.count; ++i) signs.push_back(signs_against(blanks.at[i]));
-        if (incomplete_) return {};
-        const std::uint64_t fewest = std::ranges::min_element(signs, {}, &Signs::count)->count;
-        const auto shown = [&](std::size_t i) { return printable(word_before(blanks.at[i]), 40); };
-        const std::string way_out =
-            "fetch the text file, or have it written again with another character in the place of "
-            "blanks";
-        if (blanks.too_many) {
-            return refuse(fmt::format("the word {} seems to hold more than {} blanks; {}", shown(1),
-                                      kMaxBlanksInWord, way_out));
-        }
-        if (fewest >= kImpossible) {
-            return refuse(fmt::format(
-                "the word may end at any of {} blanks, as {} or {}, and no numbers and no next "
-                "word fit behind one of them: the file is damaged or cut; fetch it again, or the "
-                "text file",
-                blanks.count, shown(0), shown(1)));
-        }
-        std::vector<std::size_t> likely;
-        for (std::size_t i = 0; i < signs.size(); ++i) {
-            if (signs[i].count <= kClearRatio * fewest) likely.push_back(i);
-        }
-        Record record = make(Record::State::whole);
-        if (likely.size() > 1) {
-            record.doubt =
-                fmt::format("the word may be {} or {}: the numbers behind each are as likely; {}",
-                            shown(likely[0]), shown(likely[1]), way_out);
-            // Two records or one, which the number of words decides, or others that nothing does.
-            const bool counted = std::all_of(likely.begin() + 1, likely.end(), [&](std::size_t i) {
-                return signs[i].end == signs[likely[0]].next_end;
-            });
-            if (!counted) return refuse(record.doubt);
-        }
-        record.word_bytes = blanks.at[likely[0]];
-        record.bytes = end_of_numbers(record.word_bytes);
-        record.newline = left_ > 1 ? bytes_[record.bytes] == '\n' : layout_.newline.value_or(false);
-        record.bytes += left_ > 1 && record.newline ? 1 : 0;
         return record;
+    }
+    std::string shown(std::size_t blank) const { return printable(bytes_.substr(0, blank), 40); }
+    const char* numbers(std::size_t blank) const { return bytes_.data() + blank + 1; }
+    std::size_t end_of_numbers(std::size_t blank) const {
+        return blank + 1 + layout_.dim * sizeof(float);
+    }
+
+    /// Where the first blank behind `begin` is, if a word may be as long.
+    std::size_t first_blank(std::size_t begin) {
+        // One byte more than the longest word, for its blank.
+        const std::string_view word = bytes_.substr(begin, kMaxWordBytes + 1);
+        const std::size_t blank = word.find(' ');
+        if (blank != kNone) return begin + blank;
+        incomplete_ |= !ended_ && word.size() <= kMaxWordBytes;
+        return kNone;
+    }
+
+    /// Whether the numbers behind the first blank leave no doubt, as nearly always. If the word
+    /// goes on behind it, they are of any size, or one of them has a blank as its highest byte.
+    bool surely_ends_at(std::size_t blank) {
+        const std::size_t end = end_of_numbers(blank);
+        if (end > bytes_.size() || (left_ > 1 && end == bytes_.size() && !ended_)) {
+            incomplete_ = !ended_;
+            return false;
+        }
+        bool fits = false;
+        if (left_ == 1) {
+            const std::string_view rest = bytes_.substr(end, kPaddingBytes);
+            incomplete_ = !ended_ && rest.size() < kPaddingBytes;
+            fits = rest.empty() || rest == "\n";
+        } else if (end < bytes_.size()) {
+            const bool newline = bytes_[end] == '\n';
+            if (newline != layout_.newline.value_or(newline)) return false;
+            const std::size_t next = end + (newline ? 1 : 0);
+            const std::size_t next_blank = first_blank(next);
+            fits = next_blank != kNone && is_text(bytes_.substr(next, next_blank - next));
+        }
+        if (incomplete_) return false;
+        const bool few = layout_.dim < kFewNumbers;
+        const bool some = fits && layout_.sizes.some_are_usual(numbers(blank), layout_.dim);
+        if (few) return some && bytes_.substr(blank + 1, end - blank - 1).find(' ') == kNone;
+        return some || layout_.sizes.all_are_usual(numbers(blank), layout_.dim,
+                                                   fits ? kFewUnusual : kVeryFewUnusual);
+    }
+
+    /// A blank at which a word may end, and the signs against that word.
+    struct WordEnd {
+        std::size_t blank;
+        double signs;
+    };
+
+    /// Where the word at `begin` may end, one after the other.
+    struct WordEnds {
+        std::size_t begin;
+        std::size_t at = begin;
+        std::size_t blanks = 0;
+        std::size_t odd_bytes = 0;
+        bool forbidden = false;
+        bool too_many = false;  ///< blanks
+
+        double signs() const {
+            return (blanks == 0 ? 0 : kWithBlank) + (odd_bytes == 0 ? 0 : kNoText) +
+                   kOddByte * static_cast<double>(odd_bytes) +
+                   (forbidden || at == begin ? kForbidden : 0);
+        }
+    };
+
+    /// The next end that has at most so many signs against it.
+    std::optional<WordEnd> next_end(WordEnds& ends, double most) {
+        const std::size_t limit = std::min(bytes_.size(), ends.begin + kMaxWordBytes + 1);
+        while (ends.at < limit) {
+            const std::string_view rest = bytes_.substr(ends.at);
+            // The last character may go on behind the bytes.
+            incomplete_ |= !ended_ && rest.size() < kCharacterBytes;
+            const bool text = invisible_bytes(rest) == 0;
+            const WordEnd end = {ends.at, ends.signs()};
+            ends.too_many = rest[0] == ' ' && ends.blanks > kMaxBlanksInWord;
+            if (ends.blanks > 0 && (end.signs > most || ends.too_many)) return std::nullopt;
+            ends.odd_bytes += text ? 0 : 1;
+            ends.forbidden |= is_forbidden(rest[0]);
+            ends.at += text ? utf8_sequence_length(rest) : 1;
+            if (rest[0] != ' ') continue;
+            ++ends.blanks;
+            return end;
+        }
+        incomplete_ |= !ended_ && limit == bytes_.size();
+        return std::nullopt;
+    }
+
+    /// The most signs that a word is looked for with: behind it, so many records with the best
+    /// numbers would bring them down to `signs`.
+    double most_signs(double signs, std::size_t records) const {
+        const double saved = kRandomBits * static_cast<double>(records * layout_.dim);
+        return std::min(signs + saved, kMostInWord);
+    }
+
+    /// A record as it may be.
+    struct Reading {
+        std::size_t blank = 0;
+        std::size_t end = 0;
+        std::size_t next_end = kNone;
+        double signs = 0;        ///< against it, and against the best reading of the next
+        double later_signs = 0;  ///< those of what follows
+        bool cut = false;
+        bool other_newline = false;  ///< behind it
+    };
+
+    /// Reads a record without a look at the next. Sets `newline` if it is not known.
+    Reading read(const WordEnd& word, std::uint64_t left, std::optional<bool>& newline) {
+        Reading reading;
+        reading.blank = word.blank;
+        reading.end = end_of_numbers(word.blank);
+        reading.cut = reading.end > bytes_.size();
+        const std::size_t there = std::min(reading.end, bytes_.size()) - word.blank - 1;
+        reading.signs =
+            word.signs + layout_.sizes.bits_over_random(numbers(word.blank), there / sizeof(float));
+        if (left == 1 && !reading.cut) {
+            reading.later_signs = signs_behind_last(reading.end);
+        } else if (reading.end >= bytes_.size()) {
+            incomplete_ |= !ended_;
+            reading.later_signs = kEndElsewhere;
+        } else {
+            const bool is_newline = bytes_[reading.end] == '\n';
+            reading.other_newline = newline.value_or(is_newline) != is_newline;
+            reading.later_signs = reading.other_newline ? kOtherNewline : 0;
+            newline = is_newline;
+            reading.end += is_newline ? 1 : 0;
+        }
+        reading.signs += reading.later_signs;
+        return reading;
+    }
+
+    double signs_behind_last(std::size_t end) {
+        std::string_view rest = bytes_.substr(end, kPaddingBytes);
+        incomplete_ |= !ended_ && rest.size() < kPaddingBytes;
+        if (rest.starts_with('\n')) rest.remove_prefix(1);
+        if (rest.empty()) return 0;
+        return rest.find_first_not_of('\0') == kNone ? kPadded : kEndElsewhere;
+    }
+
+    /// Reads the record whose word ends there, and the next in the way that has the fewest signs:
+    /// only within the first `compared` bytes, so that readings of the same bytes are compared.
+    Reading read_with_next(const WordEnd& word, std::size_t compared) {
+        std::optional<bool> newline = layout_.newline;
+        Reading reading = read(word, left_, newline);
+        if (left_ == 1 || reading.end >= std::min(compared, bytes_.size())) return reading;
+        Reading best;
+        best.signs = kEndElsewhere;  // without a blank
+        WordEnds next_ends{reading.end};
+        while (const auto next_word = next_end(next_ends, most_signs(best.signs, 1))) {
+            std::optional<bool> same = newline;
+            const Reading next = read(*next_word, left_ - 1, same);
+            if (best.end != 0 && next.signs >= best.signs) continue;
+            best = next;
+            reading.later_signs = next_word->signs;
+        }
+        if (best.end != 0) reading.next_end = best.end;
+        reading.signs += best.signs;
+        return reading;
+    }
+
+    /// Whether the numbers have any sizes: not those of the file, nor some of their own.
+    bool is_garbage(std::size_t blank) const {
+        if (layout_.dim < kFewNumbers) return false;
+        const std::size_t looked_at = std::min(layout_.dim, kManyNumbers);
+        const double bits = std::min(layout_.sizes.bits_over_random(numbers(blank), looked_at),
+                                     NumberSizes().bits_over_random(numbers(blank), looked_at));
+        return bits > kGarbage * static_cast<double>(looked_at);
+    }
+
+    /// Takes the reading that has clearly fewer signs against it than all others.
+    Record choose() {
+        std::vector<Reading> readings;
+        double fewest = std::numeric_limits<double>::infinity();
+        WordEnds ends{0};
+        while (const auto end = next_end(ends, most_signs(fewest + kClearly, 2))) {
+            readings.push_back(
+                read_with_next(*end, readings.empty() ? kNone : readings.front().next_end));
+            if (incomplete_) return {};
+            fewest = std::min(fewest, readings.back().signs);
+        }
+        if (incomplete_) return {};
+        std::vector<Reading> likely;
+        std::ranges::copy_if(readings, std::back_inserter(likely), [&](const Reading& reading) {
+            return reading.signs < fewest + kClearly;
+        });
+        if (ends.too_many || likely.size() > 1) {
+            return refuse(fmt::format(
+                "{}; fetch the text file, or have it written again with another character in the "
+                "place of blanks",
+                ends.too_many
+                    ? fmt::format("the word {} seems to hold more than {} blanks",
+                                  shown(readings[1].blank), kMaxBlanksInWord)
+                    : fmt::format("the word may be {} or {}: the numbers behind each are as likely",
+                                  shown(likely[0].blank), shown(likely[1].blank))));
+        }
+        const Reading& best = likely.front();
+        if (best.cut) return make(Record::State::cut);
+        if (!best.other_newline && !(best.later_signs > 0 && is_garbage(best.blank)))
+            return whole(best.blank);
+        return refuse(fmt::format(
+            "{} the word {}{}: the file is damaged, or the word holds blanks and many bytes that "
+            "are no text; fetch it again, or the text file",
+            best.other_newline ? fmt::format("{} LF follows the {} numbers of",
+                                             *layout_.newline ? "no" : "an", layout_.dim)
+                               : "the numbers have no usual size, and no text follows them, behind",
+            shown(best.blank), best.other_newline ? ", unlike those of the words before" : ""));
     }
 
     std::string_view bytes_;

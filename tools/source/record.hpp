@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "tools/source/line.hpp"
+#include "tools/source/number_sizes.hpp"
 
 namespace gloved::source {
 
@@ -19,6 +20,7 @@ namespace gloved::source {
 struct RecordLayout {
     std::size_t dim = 0;
     std::optional<bool> newline;  ///< an LF follows each vector; unknown before the first record
+    NumberSizes sizes;            ///< of the records before
 };
 
 /// A record at the front of some bytes.
@@ -34,9 +36,6 @@ struct Record {
     std::size_t bytes = 0;       ///< with the LF, but for the last record's
     bool newline = false;        ///< an LF follows
     std::string problem;
-    /// Why a whole record may be another one, which makes two with the next. Then the source has
-    /// one record less than was read; empty if there is no doubt.
-    std::string doubt;
 };
 
 /// Maximum number of blanks in a word of a binary source.
