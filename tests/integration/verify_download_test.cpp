@@ -1,8 +1,10 @@
 // gloved-verify --download: checksums of files and what is said of them.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -106,16 +108,43 @@ TEST_F(VerifyDownload, OfAFileWithoutAKnownChecksumSaysSo) {
                             "published: 3 bytes, SHA-256 ba78"),
               0U)
         << done.out;
-    // A single project names that of this one, which is said either way.
+}
+
+TEST_F(VerifyDownload, TakesTheWordOfASingleProjectForAHint) {
     const auto other = verify({"--download", file("glove.2024.wikigiga.50d.zip", "abc")});
-    EXPECT_EQ(other.exit_code, 1);
-    EXPECT_NE(other.out.find("as one project names it; no checksum is published"),
-              std::string::npos)
-        << other.out;
-    const PublishedFile named = {"x.zip", kOfAbc, 3, true};
-    const auto same = judge({"y.zip", 3, std::string(kOfAbc)}, {&named, 1});
+    EXPECT_EQ(other.exit_code, 3);
+    EXPECT_EQ(other.out, fmt::format("unknown {}/glove.2024.wikigiga.50d.zip may be "
+                                     "glove.2024.wikigiga.50d.zip, of which no checksum is "
+                                     "published: 3 bytes, SHA-256 {}; one project names SHA-256 "
+                                     "afa5e258ee38272db6394547c4b075ecbb7b2164e98542c8d1237b6029b35"
+                                     "a65; unzip -t checks it by the sums in it\n",
+                                     dir_.path(), kOfAbc));
+    const PublishedFile named = {"x.txt", kOfAbc, 1003, true};
+    const auto sized = judge({"x.txt", 4, "22"}, {&named, 1});
+    EXPECT_EQ(sized.state, State::unknown);
+    EXPECT_NE(sized.detail.find("and 1,003 bytes"), std::string::npos) << sized.detail;
+    const auto same = judge({"y.txt", 1003, std::string(kOfAbc)}, {&named, 1});
     EXPECT_EQ(same.state, State::same);
-    EXPECT_NE(same.detail.find("is x.zip as one project names it"), std::string::npos);
+    EXPECT_NE(same.detail.find("is x.txt as one project names it"), std::string::npos);
+}
+
+TEST_F(VerifyDownload, KnowsThatAFileIsTooShortForItsName) {
+    for (const std::string name : {"glove.6B.50d.txt", "glove.2024.wikigiga.50d.zip",
+                                   "dolma_300_2024_1.2M.100_combined.txt"}) {
+        const auto done = verify({"--download", file(name, "")});
+        EXPECT_EQ(done.exit_code, 1) << name;
+        EXPECT_EQ(done.out.find("FAILED  " + (dir_ / name) + " is not " + name + ", which has "),
+                  0U)
+            << done.out;
+    }
+    const auto verdict = [](std::uint64_t bytes) {
+        return judge({"glove.6B.50d.txt", bytes, "22"}, verify::published_files());
+    };
+    // 400,000 lines of «a 1 1 … 1».
+    EXPECT_EQ(verdict(40'799'999).state, State::differs);
+    EXPECT_NE(verdict(40'799'999).detail.find("has 40,800,000 bytes at least: 40,799,999 bytes"),
+              std::string::npos);
+    EXPECT_EQ(verdict(40'800'000).state, State::unknown);
 }
 
 TEST_F(VerifyDownload, PublishedChecksumsAreDistinctAndComplete) {

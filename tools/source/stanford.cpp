@@ -59,6 +59,13 @@ std::optional<KnownFile> maybe_truncated(std::string_view name, std::uint64_t li
     return nearest;
 }
 
+std::uint64_t fewest_bytes(std::string_view name) {
+    for (const KnownFile& file : kKnownFiles) {
+        if (name == std::string(file.name) + ".txt") return file.lines * (2 * file.dim + 2);
+    }
+    return 1;
+}
+
 std::string with_commas(std::uint64_t number) {
     std::string text = std::to_string(number);
     for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');

@@ -104,6 +104,28 @@ std::string compare_sizes(std::uint64_t bytes, const PublishedFile& published) {
                        bytes < published.bytes ? "ends too early" : "has more");
 }
 
+/// What is said of a file that has the name of one without a published checksum. `named`: what one
+/// project names of it, if any does.
+DownloadVerdict judge_by_name(const Download& download, std::string_view name,
+                              const PublishedFile* named, const std::string& figures) {
+    using State = DownloadVerdict::State;
+    const std::uint64_t fewest = source::fewest_bytes(name);
+    if (download.bytes < fewest) {
+        return {State::differs, std::string(name),
+                fmt::format("is not {}, which has {} bytes at least: {}; fetch it again from {}",
+                            name, with_commas(fewest), figures, kOrigin)};
+    }
+    std::string detail =
+        fmt::format("may be {}, of which no checksum is published: {}", name, figures);
+    if (named != nullptr) {
+        detail += fmt::format(
+            "; one project names SHA-256 {}{}", named->sha256,
+            named->bytes == 0 ? "" : fmt::format(" and {} bytes", with_commas(named->bytes)));
+    }
+    if (name.ends_with(".zip")) detail += "; unzip -t checks it by the sums in it";
+    return {State::unknown, std::string(name), std::move(detail)};
+}
+
 }  // namespace
 
 std::span<const PublishedFile> published_files() { return kPublished; }
@@ -143,20 +165,17 @@ DownloadVerdict judge(const Download& download, std::span<const PublishedFile> p
     const std::string_view name =
         std::string_view(download.path).substr(download.path.rfind('/') + 1);  // npos + 1 is 0
     const auto named = std::ranges::find(published, name, &PublishedFile::name);
+    if (named != published.end() && named->of_one_project)
+        return judge_by_name(download, name, &*named, figures);
     if (named != published.end()) {
-        return {
-            State::differs, std::string(name),
-            fmt::format("is not {} as {}, whose SHA-256 is {}: {}{}; fetch it again from {}", name,
-                        named->of_one_project ? "one project names it; no checksum is published"
-                                              : "published",
-                        named->sha256, figures, compare_sizes(download.bytes, *named), kOrigin)};
+        return {State::differs, std::string(name),
+                fmt::format("is not {} as published, whose SHA-256 is {}: {}{}; fetch it again "
+                            "from {}",
+                            name, named->sha256, figures, compare_sizes(download.bytes, *named),
+                            kOrigin)};
     }
-    const bool zip = name.ends_with(".zip");
-    if (std::ranges::find(kWithoutChecksum, name) != std::end(kWithoutChecksum)) {
-        return {State::unknown, std::string(name),
-                fmt::format("may be {}, of which no checksum is published: {}{}", name, figures,
-                            zip ? "; unzip -t checks it by the sums in it" : "")};
-    }
+    if (std::ranges::find(kWithoutChecksum, name) != std::end(kWithoutChecksum))
+        return judge_by_name(download, name, nullptr, figures);
     std::string known;
     for (const PublishedFile& file : published)
         known += fmt::format("{}{}", known.empty() ? "" : ", ", file.name);

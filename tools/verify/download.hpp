@@ -33,8 +33,8 @@ struct Download {
 struct DownloadVerdict {
     enum class State {
         same,     ///< its checksum is one of those known
-        differs,  ///< it has the name of a file with another checksum
-        unknown,  ///< no checksum is known of a file of its name
+        differs,  ///< it has the name of a file with another checksum, or is too short for it
+        unknown,  ///< no checksum is published of a file of its name
     };
     State state = State::unknown;
     std::string name;    ///< of the published file: by the checksum, else by the file's name;

@@ -27,7 +27,7 @@ using cli::kDone;
 using cli::kFault;
 using cli::WrongUsage;
 
-/// Exit status of --download for a file of which no checksum is known.
+/// Exit status of --download for a file of which no checksum is published.
 constexpr int kNothingKnown = 3;
 constexpr std::uint64_t kMaxThreads = 256;
 constexpr std::uint64_t kMaxAnswers = 100'000'000;
@@ -60,7 +60,7 @@ Exit status:
   0  all checks passed
   1  a check failed, a file could not be read, or a signal came
   2  wrong usage
-  3  --download: no checksum is known of a file of this name
+  3  --download: no checksum is published of a file of this name
 )"};
 
 struct Settings {
