@@ -16,7 +16,9 @@
 #include <system_error>
 #include <tuple>
 
+#include "client/query_line.hpp"
 #include "common/error_with.hpp"
+#include "common/wire/request.hpp"
 
 namespace gloved::client {
 namespace {
@@ -138,6 +140,7 @@ Result<Reply> Connection::ask(std::string_view line) {
         const auto piece = next_piece(kMaxWholeReplyBytes);
         if (!piece) return piece.error();
         if (*piece) {
+            if (Status asked = check_form(line, **piece); !asked) return asked.error();
             if ((*piece)->last) return whole_reply(**piece);
             return error_with(ErrorCode::bad_request, "{}: a reply to {} of more than {} bytes",
                               path_, line.substr(0, line.find(' ')), kMaxWholeReplyBytes);
@@ -186,6 +189,19 @@ Result<std::optional<ReplyPiece>> Connection::next_piece(std::size_t max_bytes) 
                          "what was asked since is not read, and may be asked again"};
     }
     return piece;
+}
+
+Status Connection::check_form(std::string_view request, const ReplyPiece& piece) {
+    if (!piece.first) return {};
+    if (piece.status->ok && verb_of(request) == wire::Verb::format) {
+        if (const auto parsed = wire::parse_request(request)) form_ = parsed->form;
+    }
+    const bool is_json = piece.bytes.starts_with('{');
+    if (is_json == (form_ == wire::Form::json)) return {};
+    return error_with(ErrorCode::bad_request,
+                      "{}: a reply in {}, which was not asked for; is this the socket of a gloved "
+                      "daemon?",
+                      path_, is_json ? "JSON" : "text");
 }
 
 Error Connection::timed_out() const {

@@ -80,6 +80,10 @@ class Connection {
     Result<std::optional<ReplyPiece>> next_piece(
         std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
 
+    /// Call it with each piece of the reply to `request`, in order. Error: bad_request if the reply
+    /// is JSON where text is asked for, or text where JSON is (FORMAT).
+    Status check_form(std::string_view request, const ReplyPiece& piece);
+
     /// Makes the error for a reply that did not come in time: timeout.
     Error timed_out() const;
 
@@ -96,6 +100,7 @@ class Connection {
     std::string path_;
     std::chrono::milliseconds timeout_;
     ReplyReader received_;
+    wire::Form form_ = wire::Form::text;  ///< of the replies, as FORMAT has chosen it
 };
 
 }  // namespace gloved::client

@@ -19,6 +19,13 @@ HealthReport health_of(const Reply& stats) {
     if (health.empty())
         return {Health::not_ready,
                 "degraded: the daemon is older than this client and does not report its health"};
+    for (const char* key : {"model", "rows", "dim", "engine", "engine_description", "models"}) {
+        if (value_of(stats, key)) continue;
+        return {Health::not_ready,
+                fmt::format("degraded: the reply to STATS has no {}; is this the socket of a "
+                            "gloved daemon?",
+                            key)};
+    }
     std::string line =
         fmt::format("{}: {}: {} words x {}, engine {} ({})", health, value("model"), value("rows"),
                     value("dim"), value("engine"), value("engine_description"));

@@ -132,6 +132,7 @@ Status Pipeline::deliver() {
 Status Pipeline::deliver_piece(const ReplyPiece& piece) {
     const Request& request = requests_.front();
     if (is_temporary_refusal(*piece.status) && !request.reload && peer_.wait_and_drop()) return {};
+    if (Status asked = peer_.current()->check_form(request.text(), piece); !asked) return asked;
     if (Status received = receive_(request.text(), piece); !received) return received;
     partly_delivered_ = !piece.last;
     if (!piece.last) return {};

@@ -22,7 +22,7 @@ Status Asker::ask(std::size_t count, std::size_t window, const MakeRequest& make
     Pipeline pipeline(
         peer_, limits, [&](std::string_view request, const ReplyPiece& piece) -> Status {
             const auto answer = nlohmann::json::parse(piece.bytes, nullptr, false);
-            const auto unclear = [&](const char* what) {
+            const auto unclear = [&](std::string_view what) {
                 return error_with(ErrorCode::bad_request,
                                   "the answer to {} cannot be understood: {}", request, what);
             };
@@ -32,7 +32,10 @@ Status Asker::ask(std::size_t count, std::size_t window, const MakeRequest& make
                 if (Status same = check(answer); !same) return same;
                 return take(answered++, answer);
             } catch (const nlohmann::json::exception& fault) {
-                return unclear(fault.what());
+                // Without the library's own number of the fault.
+                const std::string_view what = fault.what();
+                const std::size_t end_of_number = what.find("] ");
+                return unclear(what.substr(end_of_number == what.npos ? 0 : end_of_number + 2));
             }
         });
     std::size_t asked = 0;

@@ -328,7 +328,8 @@ TEST_F(EvalAgainstAScript, EndsAtWhatSpoilsTheFigures) {
         {"{\"ok\":true,\"generation\":7}\n", "cannot be understood"},
         {ok("{\"word\":5}"), "cannot be understood"},
         {"{\"ok\":true,\n", "cannot be understood"},
-        {"OK 0\n", "cannot be understood"}};
+        {ok("{}"), "cannot be understood: key 'word' not found"},
+        {"OK 0\n", "a reply in text, which was not asked for"}};
     for (const auto& [answer, message] : faults) {
         const Finished f =
             eval({"analogies", "-"}, ": s\na b c d\n", [&](const std::string&) { return answer; });

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -272,6 +273,48 @@ TEST_F(ClientLines, JsonOfOneQuery) {
     EXPECT_EQ(refused.exit_code, 1);
     EXPECT_EQ(refused.out, "{\"ok\":false,\"code\":\"unknown_word\",\"message\":\"nix\"}\n");
     EXPECT_EQ(refused.err, "");
+}
+
+TEST_F(ClientLines, ARepliesFormIsTheOneThatWasAskedFor) {
+    const std::string json_reply = "{\"ok\":true,\"results\":[]}\n";
+    const auto expect_fault = [](const Finished& f, const std::string& form) {
+        EXPECT_EQ(f.exit_code, 1);
+        EXPECT_EQ(f.out, "");
+        EXPECT_NE(f.err.find("a reply in " + form + ", which was not asked for"), std::string::npos)
+            << f.err;
+    };
+    {
+        FakeDaemon daemon(socket_, [&](const std::string&) { return Action{json_reply}; });
+        expect_fault(client("NEAR king\n"), "JSON");
+        expect_fault(client("FORMAT text\n"), "JSON");
+        expect_fault(run({program("gloved-client"), "--socket", socket_}, "king 0\n"), "JSON");
+    }
+    std::filesystem::remove(socket_);
+    {
+        FakeDaemon daemon(socket_, [&](const std::string& line) {
+            return line == "FORMAT json" ? Action{json_reply} : Action{"OK 1\nqueen\t0.5\n"};
+        });
+        expect_fault(client("NEAR king\n", {"--json"}), "text");
+        expect_fault(run({program("gloved-client"), "--socket", socket_, "--json", "NEAR", "king"}),
+                     "text");
+    }
+    std::filesystem::remove(socket_);
+    FakeDaemon daemon(socket_, [](const std::string&) { return Action{"OK 0\n"}; });
+    expect_fault(client("NEAR king\n", {"--json"}), "text");
+}
+
+TEST_F(ClientLines, FormatChangesTheFormOfTheReplies) {
+    const std::string json_reply = "{\"ok\":true,\"results\":[]}\n";
+    const std::string refusal = "{\"ok\":false,\"code\":\"bad_request\",\"message\":\"\"}\n";
+    bool is_json = false;
+    FakeDaemon daemon(socket_, [&](const std::string& line) {
+        if (line == "FORMAT xml") return Action{refusal};
+        if (line.starts_with("FORMAT")) is_json = line == "FORMAT json";
+        return Action{is_json ? json_reply : "OK 0\n"};
+    });
+    const Finished f = client("a\nFORMAT json\nb\nFORMAT xml\nc\nFORMAT text\nd\n");
+    EXPECT_EQ(f.err, "");
+    EXPECT_EQ(f.out, "OK 0\n" + json_reply + json_reply + refusal + json_reply + "OK 0\nOK 0\n");
 }
 
 TEST_F(ClientLines, JsonOfADaemonThatHasNone) {

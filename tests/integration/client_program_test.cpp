@@ -88,6 +88,16 @@ TEST_F(ClientProgram, TellsAMonitorHowTheDaemonIs) {
         ill.out,
         "degraded: glove: 10 words x 3, engine cpu (avx2, 2 threads); glove: reload failed\n");
 
+    const Finished strange = ask(
+        [](const std::string&) -> Action {
+            return {"OK 4\nhealth\tserving\nmodel\tm\nrows\t10\ndim\t3\n"};
+        },
+        {"--health"});
+    EXPECT_EQ(strange.exit_code, 1);
+    EXPECT_EQ(strange.out,
+              "degraded: the reply to STATS has no engine; is this the socket of a gloved "
+              "daemon?\n");
+
     EXPECT_EQ(ask([](const std::string&) -> Action { return {"ERR busy full\n"}; }, {"--health"})
                   .exit_code,
               1);
