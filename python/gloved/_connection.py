@@ -10,7 +10,7 @@ from typing import Any, Iterator, List, Optional, Tuple
 from . import _socket
 from ._retry import Asked
 from ._wire import Conversation, Outcome, Request
-from .errors import Timeout
+from .errors import copy_to_raise
 
 _MAX_POLL_MS = 2**31 - 1
 
@@ -68,7 +68,7 @@ class Connection:
                     yield answers
                     self._waited = 0.0
             if conversation.ended is not None and (conversation.unanswered or asked.peek()):
-                raise conversation.ended
+                raise copy_to_raise(conversation.ended)
 
     def _take_requests(self, asked: Asked) -> None:
         conversation = self.conversation
@@ -110,4 +110,4 @@ class Connection:
             self._poll.modify(self._socket, select.POLLIN)
         self._waited += time.monotonic() - begun
         if not is_ready:
-            raise Timeout(f"gloved has not answered within {self._timeout:g} s")
+            raise conversation.late(self._timeout)

@@ -18,6 +18,7 @@ from .errors import (
     UnknownList,
     UnknownWord,
     ZeroVector,
+    copy_to_raise,
 )
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class OneModel:
                 answers.close()  # type: ignore[attr-defined]
                 if isinstance(outcome, _ERRORS_OF_A_MODEL):
                     self._confirm()
-                raise outcome
+                raise copy_to_raise(outcome)
             generation, answer = outcome
             self.require(generation)
             yield answer

@@ -1,15 +1,31 @@
-"""Connections that threads borrow, and that a forked child does not share."""
+"""Connections that threads borrow, and that a forked child does not share.
+
+A signal's handler may raise an error anywhere here. So nothing has to be undone: a place is taken
+as long as somebody has it.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-from typing import Callable, List, Set
+import weakref
+from typing import Callable, List, Optional
 
 from . import _fork
 from ._connection import Connection
 from .errors import Timeout
+
+
+_LOOK_SECONDS = 0.1
+"""How long a thread waits before it looks again: nobody tells of a place that was lost."""
+
+
+class Place:
+    """One of the calls that may run at a time. It is free again when nobody has it any more."""
+
+    def __init__(self) -> None:
+        self.connection: Optional[Connection] = None
 
 
 class Pool:
@@ -29,65 +45,69 @@ class Pool:
         _fork.watch(self)
 
     def _forget_borrowed(self) -> None:
-        self._borrowed: Set[Connection] = set()
-        self._slots_in_use = 0
-        self._returned = threading.Condition()
+        self._taken: weakref.WeakSet[Place] = weakref.WeakSet()
+        # Its `with` is one step, unlike that of a condition: no signal comes between taking it and
+        # the block. A call that the garbage collector ends in a block gives its place back there.
+        self._lock = threading.RLock()
+        self._returned = threading.Condition(self._lock)
 
-    def take(self, timeout: float) -> Connection:
-        """An idle connection, or a new one. Give it back with put().
+    def take(self, timeout: float) -> Place:
+        """A place with an idle connection, or a new one. Give it back with put().
 
         Timeout: all were borrowed for that long. ConnectionFailed: no daemon answers. ValueError:
         the pool is closed.
         """
         deadline = time.monotonic() + timeout
-        with self._returned:
+        place = Place()
+        with self._lock:
             self._raise_if_closed()
-            while self._slots_in_use >= self._size:
-                remaining = min(deadline - time.monotonic(), threading.TIMEOUT_MAX)
-                if not self._returned.wait(remaining):
+            while len(self._taken) >= self._size:
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
                     raise Timeout(f"all {self._size} connections were in use for {timeout:g} s")
+                self._returned.wait(min(remaining, _LOOK_SECONDS))
                 self._raise_if_closed()
-            self._slots_in_use += 1
+            self._taken.add(place)
             while self._idle:
-                connection = self._idle.pop()
-                if not connection.is_stale():
-                    self._borrowed.add(connection)
-                    return connection
-                connection.close()
+                place.connection = self._idle.pop()
+                if not place.connection.is_stale():
+                    return place
+                place.connection.close()
         try:
-            connection = self._open()
+            place.connection = self._open()
         except BaseException:
-            self._free_slot()
+            # Whoever keeps the error keeps the place.
+            self._free(place)
             raise
-        self._borrowed.add(connection)
-        return connection
+        return place
 
     def _raise_if_closed(self) -> None:
         if self._closed:
             raise ValueError("the client is closed")
 
-    def put(self, connection: Connection) -> None:
-        """Takes back a connection, and closes it if nobody can use it any more."""
+    def put(self, place: Place) -> None:
+        """Takes back a place, and closes its connection if nobody can use it any more."""
+        connection, place.connection = place.connection, None
+        assert connection is not None
         if connection.process != os.getpid():
             # Borrowed before a fork, in the parent.
             connection.close()
             return
-        with self._returned:
-            self._borrowed.discard(connection)
+        with self._lock:
             if not self._closed and connection.can_be_kept():
                 self._idle.append(connection)
             else:
                 connection.close()
-        self._free_slot()
+        self._free(place)
 
-    def _free_slot(self) -> None:
-        with self._returned:
-            self._slots_in_use -= 1
+    def _free(self, place: Place) -> None:
+        with self._lock:
+            self._taken.discard(place)
             self._returned.notify()
 
     def close(self) -> None:
         """Closes idle connections now, and borrowed ones when they come back."""
-        with self._returned:
+        with self._lock:
             self._closed = True
             _close_all(self._idle)
             self._returned.notify_all()
@@ -99,7 +119,7 @@ class Pool:
         the child find theirs closed, and ask again.
         """
         _close_all(self._idle)
-        _close_all(list(self._borrowed))
+        _close_all([place.connection for place in self._taken if place.connection is not None])
         # Another thread of the parent may have held the lock: the child makes a new one.
         self._forget_borrowed()
 

@@ -50,10 +50,10 @@ class Patience:
     def restore(self) -> None:
         self.failures = 0
 
-    def next_delay(self, error: GlovedError) -> float:
-        """Seconds to wait before the next try; raises the error if there is none."""
+    def next_delay(self, error: GlovedError) -> Optional[float]:
+        """Seconds to wait before the next try; None if there is none."""
         if not passes(error) or self.failures >= self.retries:
-            raise error
+            return None
         self.failures += 1
         # The exponent stays small: a float has no 2 ** 1024.
         doublings = min(self.failures - 1, 16)
@@ -101,5 +101,10 @@ class Asked:
         self._waiting.extendleft(reversed(list(requests)))
 
     def raise_error(self) -> None:
-        if self._error is not None:
-            raise self._error
+        """Raises the error that ended the iterator, if one did. It is kept no longer."""
+        error, self._error = self._error, None
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error

@@ -59,6 +59,9 @@ def connect(path: Optional[Path]) -> Socket:
         except PermissionError:
             denied.append(f"{each}: permission denied{_who_may(each)}")
         except OSError as error:
+            if error.errno is None and type(error) is not OSError:
+                raise
+            # A path that is too long has no number.
             errors.append(f"{each}: {error.strerror or error}")
         except ValueError as error:
             errors.append(f"{each!r}: {error}")
@@ -78,7 +81,10 @@ def send(opened: Socket, outgoing: bytearray) -> bool:
         del outgoing[: opened.send(outgoing, socket.MSG_NOSIGNAL)]
     except BlockingIOError:
         pass
-    except OSError:
+    except OSError as error:
+        if error.errno is None:
+            # Not the system's: a signal's handler raised it, as to end the call.
+            raise
         outgoing.clear()
         return False
     return True
@@ -94,6 +100,8 @@ def receive(opened: Socket) -> bytes:
     except BlockingIOError:
         raise
     except OSError as error:
+        if error.errno is None:
+            raise
         raise ConnectionFailed(f"the connection to gloved failed: {error}") from None
     if not data:
         raise ConnectionFailed("gloved closed the connection before it answered")

@@ -27,7 +27,7 @@ from typing import (
 
 from . import _reply
 from ._reply import Reply
-from .errors import GlovedError, Internal, TooLong
+from .errors import GlovedError, Internal, Timeout, TooLong
 
 T = TypeVar("T")
 
@@ -266,9 +266,10 @@ class Conversation:
 
     def ask(self, request: Request[Any]) -> None:
         """Appends a request."""
+        # First, so that whoever is interrupted between the two does not keep the connection.
+        self.unanswered.append(request)
         self.outgoing += request.line
         self.outgoing += b"\n"
-        self.unanswered.append(request)
 
     def has_room(self) -> bool:
         """Whether to ask more before answers come or bytes are sent."""
@@ -285,6 +286,15 @@ class Conversation:
             and bool(self.unanswered)
             and not self.unanswered[0].repeatable
         )
+
+    def late(self, timeout: float) -> Timeout:
+        """The error for an answer that was not there, whole, in so many seconds."""
+        if self._incoming:
+            return Timeout(
+                f"gloved's answer was not whole within {timeout:g} s: {len(self._incoming):,} bytes"
+                " have come. A larger timeout= waits for the rest"
+            )
+        return Timeout(f"gloved has not answered within {timeout:g} s")
 
     def receive(self, data: bytes) -> List[Tuple[Request[Any], Outcome[Any]]]:
         """The requests that the bytes answer, each with its result or error.
@@ -344,8 +354,18 @@ class Conversation:
         reply["audit"] = data if "request" in reply else None
         try:
             return request, request.read(reply)
-        except Exception as reason:
+        except _UNREADABLE as reason:
             # Only this request fails: the next reply is on a line of its own.
-            unreadable = Internal(f"a reply that cannot be read: {reason!r}: {data[:80]!r}")
-            unreadable.__cause__ = reason
-            return request, unreadable
+            return request, _unreadable(reason, data)
+
+
+# What reading raises. A signal's handler may raise other errors meanwhile, such as a TimeoutError.
+_UNREADABLE = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError
+)
+
+
+def _unreadable(reason: BaseException, data: bytes) -> Internal:
+    error = Internal(f"a reply that cannot be read: {reason!r}: {data[:80]!r}")
+    error.__cause__ = reason
+    return error

@@ -32,7 +32,7 @@ from . import _socket, requests
 from ._retry import Asked, Patience, check_options, passes
 from ._verb import describe
 from ._wire import MAX_UNANSWERED, Conversation, Outcome, Request
-from .errors import ConnectionFailed, GlovedError, Internal, Timeout
+from .errors import ConnectionFailed, GlovedError, Internal, copy_to_raise
 
 if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
@@ -160,7 +160,7 @@ class AsyncClient:
         call = self._begin(request, None)
         outcome = await call.future
         if isinstance(outcome, Exception):
-            raise outcome
+            raise copy_to_raise(outcome)
         answer: T = outcome
         return answer
 
@@ -192,7 +192,7 @@ class AsyncClient:
                 outcome = await call.future
                 window.remove_oldest()
                 if isinstance(outcome, Exception) and (call.lost or not return_exceptions):
-                    raise outcome
+                    raise copy_to_raise(outcome)
                 yield outcome
             source.raise_error()
         finally:
@@ -253,7 +253,7 @@ class _Call:
     def __lt__(self, other: _Call) -> bool:
         return self.number < other.number
 
-    def next_delay(self, error: GlovedError) -> float:
+    def next_delay(self, error: GlovedError) -> Optional[float]:
         if self._progress is not None and self._progress.answers != self._answers_seen:
             self._answers_seen = self._progress.answers
             self._patience.restore()
@@ -377,9 +377,8 @@ class _Dispatcher:
         """Dispatches the call again after a delay, or ends it with the error."""
         if call.future.done():
             return
-        try:
-            delay = call.next_delay(error)
-        except GlovedError:
+        delay = call.next_delay(error)
+        if delay is None:
             self.lose(call, error)
         else:
             self._delayed[call] = self.loop.call_later(delay, self._end_delay, call)
@@ -529,7 +528,7 @@ class _Link:
         elif remaining > 0:
             self._set_timer(remaining)
         else:
-            late = Timeout(f"gloved has not answered within {self._timeout:g} s")
+            late = self._conversation.late(self._timeout)
             waiting, self.calls = self.calls, deque()
             while waiting and waiting[0].sent_at + self._timeout <= now:
                 self._dispatcher.lose(waiting.popleft(), late)
@@ -663,8 +662,12 @@ class _AsyncSource:
 
     def raise_error(self) -> None:
         """Raises the error that ended the requests, if one did."""
-        if self._error is not None:
-            raise self._error
+        error, self._error = self._error, None
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error
 
     async def close(self) -> None:
         """Ends the task that waits for the next request."""

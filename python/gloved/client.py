@@ -22,7 +22,7 @@ from ._pool import Pool
 from ._retry import Asked, Patience, check_options, first_passing
 from ._verb import describe
 from ._wire import Conversation, Outcome, Request
-from .errors import GlovedError
+from .errors import GlovedError, copy_to_raise
 
 if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
@@ -137,18 +137,21 @@ class Client:
         for answers in self._answers(Asked(iter(asked))):
             for _, outcome in answers:
                 if isinstance(outcome, GlovedError) and not return_exceptions:
-                    raise outcome
+                    raise copy_to_raise(outcome)
                 yield outcome
 
     def _answers(self, asked: Asked) -> Iterator[List[Tuple[Request[Any], Outcome[Any]]]]:
         """The answers as they come, over as many connections as it takes."""
         patience = Patience(self._retries)
         while asked.peek() is not None:
-            connection = None
+            place = None
             answered: List[Tuple[Request[Any], Outcome[Any]]] = []
             delay = 0.0
+            connection = None
             try:
-                connection = self._pool.take(self._timeout)
+                place = self._pool.take(self._timeout)
+                connection = place.connection
+                assert connection is not None
                 for answered in connection.exchange(asked):
                     failed = first_passing(answered)
                     if failed > 0:
@@ -156,17 +159,20 @@ class Client:
                         yield answered[:failed]
                     answered = answered[failed:]
                     if answered:
-                        raise _as_error(answered[0][1])
+                        raise copy_to_raise(_as_error(answered[0][1]))
             except GlovedError as error:
                 if connection is not None and not _may_ask_again(connection.conversation):
                     raise
-                delay = patience.next_delay(error)
+                next_delay = patience.next_delay(error)
+                if next_delay is None:
+                    raise
+                delay = next_delay
                 if connection is not None:
                     asked.put_back(connection.conversation.unanswered)
                     asked.put_back(request for request, _ in answered)
             finally:
-                if connection is not None:
-                    self._pool.put(connection)
+                if place is not None:
+                    self._pool.put(place)
             if delay > 0:
                 time.sleep(delay)
         asked.raise_error()

@@ -6,7 +6,8 @@ Python, so that code which catches KeyError or ValueError works unchanged.
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Type
+import copy
+from typing import Dict, List, Optional, Type, TypeVar
 
 
 class GlovedError(Exception):
@@ -123,6 +124,20 @@ class ConnectionFailed(GlovedError, ConnectionError):
 
 class AccessDenied(ConnectionFailed, PermissionError):
     """This user may not connect to the daemon's socket. It is not tried again."""
+
+
+E = TypeVar("E", bound=BaseException)
+
+
+def copy_to_raise(error: E) -> E:
+    """A copy of an error that somebody keeps.
+
+    An error that was raised holds the frames that it passed, with all that is borrowed there. If
+    one of these frames holds the error in turn, that ends only when garbage is collected.
+    """
+    raised = copy.copy(error)
+    raised.__cause__ = error.__cause__
+    return raised
 
 
 _BY_CODE: Dict[str, Type[GlovedError]] = {

@@ -28,7 +28,7 @@ from ._keyed_call import Call, is_askable, is_key, not_present
 from ._one_model import of_one_model
 from ._wire import Request, line, quote
 from .client import Client
-from .errors import BadRequest, GlovedError, TooLong, UnknownWord, ZeroVector
+from .errors import BadRequest, GlovedError, TooLong, UnknownWord, ZeroVector, copy_to_raise
 
 if TYPE_CHECKING:
     from ._vectors import Vector
@@ -461,7 +461,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
                 word = call.word(key)
             except UnknownWord as error:
                 # It is raised when the answers before it have come.
-                missing = error
+                missing = error.with_traceback(None)
                 return Request(requests.has(("a",)).line, lambda reply: missing)
             return Request(head + quote(word).encode("utf-8", "surrogateescape"), _reply.hits)
 
@@ -472,7 +472,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         for answer in call.ask_all(map(ask, itertools.chain(first, keys)), accepted):
             if isinstance(answer, GlovedError):
                 if not ignore_missing:
-                    raise answer
+                    raise copy_to_raise(answer)
                 answer = []
             yield answer
 
