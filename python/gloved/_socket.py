@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import grp
 import os
+import pwd
 import socket
+import stat
 from typing import List, Optional, Union
 
 from .errors import AccessDenied, ConnectionFailed
@@ -120,23 +122,36 @@ def _connect(path: str) -> Socket:
 
 
 def _who_may(path: str) -> str:
-    """What lets this user connect, as far as it can be seen."""
-    for each in (path, os.path.dirname(path)):
+    """Whom the modes let connect: that needs to write the socket, and to enter its directory."""
+    for each, what, group_bit in (
+        (path, "It", stat.S_IWGRP),
+        (os.path.dirname(path) or ".", "Its directory", stat.S_IXGRP),
+    ):
         try:
-            number = os.stat(each).st_gid
-            group = grp.getgrgid(number).gr_name
-        except (KeyError, OSError):
+            status = os.stat(each)
+        except OSError:
             continue
-        if number == 0:
+        for_group = bool(status.st_mode & group_bit)
+        if (status.st_gid if for_group else status.st_uid) == 0:
             return ". Only root may connect"
-        if number in os.getgroups():
-            # It is not the group that this user lacks.
-            continue
+        if not for_group:
+            return f". {what} is for the user {_user(status.st_uid)} alone"
+        try:
+            group = grp.getgrgid(status.st_gid).gr_name
+        except KeyError:
+            return f". {what} is for the group {status.st_gid}, which has no name here"
         return (
-            f". Members of the group {group} may connect: `sudo adduser $USER {group}`, then log in"
-            " again"
+            f". {what} is for the group {group}: have yourself added (`sudo adduser $USER"
+            f" {group}`), and log in again"
         )
-    return ""
+    return ". You may not enter its directory; ask the administrator"
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
 
 
 def _not_reachable(errors: List[str]) -> str:

@@ -10,6 +10,7 @@ import grp
 import json
 import os
 import pickle
+import pwd
 import socket
 import time
 from array import array
@@ -178,41 +179,48 @@ def test_no_server(ask_all: AskAll, tmp_path: Path) -> None:
 @contextlib.contextmanager
 def as_nobody() -> Iterator[None]:
     """Root may connect everywhere: for a while this process is not root's."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65534)
+    groups, group = os.getgroups(), os.getegid()
+    os.setgroups([])
+    os.setegid(NOBODY)
+    os.seteuid(NOBODY)
     try:
         yield
     finally:
         os.seteuid(0)
+        os.setegid(group)
+        os.setgroups(groups)
 
 
-@pytest.mark.parametrize("what", ["socket", "directory"])
-def test_a_socket_that_this_user_may_not_use(ask_all: AskAll, what: str) -> None:
+OTHER, NOBODY, NAMELESS = 1, 65534, 1_234_567
+USER, GROUP = pwd.getpwuid(OTHER).pw_name, grp.getgrgid(OTHER).gr_name
+ALLOWED = [
+    # The owner, the group and the mode of the directory, and of the socket; whom that lets connect.
+    ((0, 0, 0o755), (0, OTHER, 0o660), f"It is for the group {GROUP}: .*adduser .* {GROUP}"),
+    ((0, 0, 0o755), (OTHER, OTHER, 0o600), f"It is for the user {USER} alone"),
+    ((0, 0, 0o755), (NAMELESS, NAMELESS, 0o600), f"It is for the user {NAMELESS} alone"),
+    ((0, 0, 0o755), (0, NAMELESS, 0o660), f"It is for the group {NAMELESS}, which has no name"),
+    ((0, 0, 0o755), (0, 0, 0o660), "Only root may connect"),
+    ((0, OTHER, 0o750), (0, 0, 0o666), f"Its directory is for the group {GROUP}: .*adduser"),
+    ((OTHER, OTHER, 0o700), (0, 0, 0o666), f"Its directory is for the user {USER} alone"),
+    ((0, 0, 0o700), (0, 0, 0o666), "Only root may connect"),
+]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give files to others")
+def test_a_socket_that_this_user_may_not_use(ask_all: AskAll) -> None:
     with serving(Peer.serve) as server:
-        folder = Path(server.socket).parent
-        os.chmod(server.socket, 0o000)
-        told = "permission denied"
-        if os.geteuid() == 0:
-            # A group that this process is not in.
-            number = next(each.gr_gid for each in grp.getgrall() if each.gr_gid not in {
-                0, os.getegid(), *os.getgroups()
-            })
-            for each in folder, Path(server.socket):
-                os.chown(each, -1, number)
-            told += f".*group {grp.getgrgid(number).gr_name} "
-        os.chmod(folder, 0o755 if what == "socket" else 0o000)
-        try:
+        path = Path(server.socket)
+        for *modes, told in ALLOWED:
+            for each, (owner, group, mode) in zip((path.parent, path), modes):
+                os.chown(each, owner, group)
+                os.chmod(each, mode)
             with as_nobody(), pytest.raises(PermissionError, match=told) as raised:
                 # Ten retries would take five seconds, and not help.
                 ask_all(server.socket, texts(1), retries=10**6)
-        finally:
-            os.chmod(folder, 0o700)
-    assert isinstance(raised.value, gloved.AccessDenied)
-    assert isinstance(raised.value, gloved.ConnectionFailed)
-    assert "Start one" not in str(raised.value)
-    assert not server.lines
+            assert isinstance(raised.value, gloved.AccessDenied)
+            assert isinstance(raised.value, gloved.ConnectionFailed)
+            assert "Start one" not in str(raised.value)
+        assert not server.lines
 
 
 @pytest.mark.parametrize("path", ["/tmp/" + "x" * 200, "/tmp/\ud800"])
