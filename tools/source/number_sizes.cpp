@@ -29,7 +29,7 @@ std::size_t size_at(const char* numbers, std::size_t i) {
 constexpr std::size_t kSmallest = size_of(std::bit_cast<std::uint32_t>(1e-12F));
 constexpr std::size_t kLargest = size_of(std::bit_cast<std::uint32_t>(1e6F));
 /// When this many were counted, all counts are halved.
-constexpr std::uint32_t kMostCounted = 4096;
+constexpr std::uint32_t kMaxCounted = 4096;
 
 /// The first numbers, where the rest of a word would stand, and others all over the vector.
 constexpr std::size_t kFirst = 4;
@@ -54,7 +54,7 @@ NumberSizes::NumberSizes() {
 void NumberSizes::learn(const char* numbers, std::size_t dim) {
     for_some(dim, [&](std::size_t i) { ++counts_[size_at(numbers, i)]; });
     counts_[kTiny] = counts_[kHuge] = 0;
-    if (total_ >= kMostCounted) {
+    if (total_ >= kMaxCounted) {
         for (std::uint32_t& count : counts_) count /= 2;
     }
     add_up();

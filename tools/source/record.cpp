@@ -40,7 +40,7 @@ constexpr double kWithBlank = 8;      ///< a word with a blank
 constexpr double kNoText = 6;         ///< a word with bytes that are no text
 constexpr double kOddByte = 3;        ///< each of them
 constexpr double kForbidden = 8;      ///< an empty word, NUL, TAB, LF or CR in one
-constexpr double kMostInWord = 400;   ///< no word that has more is looked for
+constexpr double kMaxInWord = 400;    ///< no word that has more is looked for
 constexpr double kPadded = 8;         ///< zeros after the last record
 constexpr double kEndElsewhere = 16;  ///< other data after the last record, or an end before it
 constexpr double kOtherNewline = 30;  ///< an LF that is not as in the rest of the file
@@ -197,7 +197,7 @@ class RecordSearch {
     /// numbers would bring them down to `signs`.
     double most_signs(double signs, std::size_t records) const {
         const double saved = kRandomBits * static_cast<double>(records * layout_.dim);
-        return std::min(signs + saved, kMostInWord);
+        return std::min(signs + saved, kMaxInWord);
     }
 
     /// A record as it may be.
@@ -260,7 +260,11 @@ class RecordSearch {
             best = next;
             reading.later_signs = next_word->signs;
         }
-        if (best.end != 0) reading.next_end = best.end;
+        if (best.end == 0) {
+            reading.later_signs = kEndElsewhere;
+        } else {
+            reading.next_end = best.end;
+        }
         reading.signs += best.signs;
         return reading;
     }
