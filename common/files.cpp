@@ -20,8 +20,10 @@ void UniqueFd::reset() {
 }
 
 Error system_error(std::string_view path, std::string_view what, int error_number) {
-    return error_with(ErrorCode::io, "{}: {}: {}", path, what,
-                      std::generic_category().message(error_number));
+    Error error = error_with(ErrorCode::io, "{}: {}: {}", path, what,
+                             std::generic_category().message(error_number));
+    if (error_number == EMFILE) error.message.append("; ").append(kMoreDescriptors);
+    return error;
 }
 
 Result<UniqueFd> open_file_at(int directory_fd, const char* name, const std::string& path) {

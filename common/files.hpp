@@ -40,8 +40,12 @@ class UniqueFd {
     int fd_ = -1;
 };
 
+/// What to do where descriptors are too few, for messages.
+inline constexpr std::string_view kMoreDescriptors =
+    "allow more with ulimit -n, or LimitNOFILE= of the service";
+
 /// Makes an ErrorCode::io with the message «PATH: WHAT: REASON», the reason being the system's text
-/// for `error_number`, an errno.
+/// for `error_number`, an errno; with the remedy where descriptors are too few.
 Error system_error(std::string_view path, std::string_view what, int error_number);
 
 /// Opens the regular file `name` in `directory_fd` for reading. Refuses a FIFO, device or directory

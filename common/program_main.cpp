@@ -11,6 +11,7 @@
 #include <exception>
 #include <iostream>
 #include <new>
+#include <system_error>
 
 #include "common/terminal.hpp"
 
@@ -53,6 +54,17 @@ void say_on_stderr(std::string_view name, std::string_view message) {
     }
 }
 
+const char* explain(const std::exception& error) {
+    if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
+        return "out of memory: free some, or raise this program's limit (ulimit -v)";
+    const auto* const failed = dynamic_cast<const std::system_error*>(&error);
+    // What the standard library throws where the system starts no thread.
+    if (failed != nullptr && failed->code() == std::errc::resource_unavailable_try_again)
+        return "no thread can be started: out of memory (free some, ulimit -v), or too many "
+               "processes and threads (ulimit -u; of a service, TasksMax=)";
+    return error.what();
+}
+
 int program_main(const char* name, int (*run)(int, char**), int argc, char** argv) {
     name_of_program = name;
     if (!open_standard_descriptors()) {
@@ -62,11 +74,9 @@ int program_main(const char* name, int (*run)(int, char**), int argc, char** arg
     int status = kFailed;
     try {
         status = run(argc, argv);
-    } catch (const std::bad_alloc&) {
-        say_on_stderr(name, "out of memory: free some, or raise this program's limit (ulimit -v)");
     } catch (const std::exception& error) {
-        // Out of threads, or output that cannot be written. All destructors have run.
-        say_on_stderr(name, error.what());
+        // Out of memory or threads, or output that cannot be written. All destructors have run.
+        say_on_stderr(name, explain(error));
     }
     errno = 0;
     if (stdout_is_written()) return status;

@@ -1,6 +1,7 @@
 // What every program's main does first and last: standard descriptors, exceptions, exit status.
 #pragma once
 
+#include <exception>
 #include <string_view>
 
 namespace gloved {
@@ -14,6 +15,10 @@ bool open_standard_descriptors();
 /// status. The status is that of `run`. It is 1 if `run` throws, if it returns 0 but output could
 /// not be written, or if a closed standard descriptor cannot be opened. Messages begin with `name`.
 int program_main(const char* name, int (*run)(int, char**), int argc, char** argv);
+
+/// What to tell of an exception that ends a program: its text, or the remedy for a lack of memory
+/// or threads. Valid as long as `error`. Allocates nothing.
+const char* explain(const std::exception& error);
 
 /// The `name` that program_main was called with; before that «gloved».
 const char* program_name();

@@ -10,10 +10,6 @@
 
 namespace gloved::daemon {
 
-/// What to do where descriptors are too few, for messages.
-inline constexpr std::string_view kMoreDescriptors =
-    "allow more with ulimit -n, or LimitNOFILE= of the service";
-
 /// Allows as many descriptors as the system lets this process have.
 void raise_descriptor_limit();
 

@@ -3,15 +3,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <boost/system/system_error.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "common/elapsed.hpp"
+#include "common/files.hpp"
 #include "common/process_memory.hpp"
 #include "common/program_main.hpp"
 #include "common/quoting.hpp"
@@ -119,8 +122,13 @@ int run_program(int argc, char** argv) {
         const Result<int> done = only_check ? check(settings) : serve(settings);
         if (done) return *done;
         log_error("{}", done.error().message);
+    } catch (const boost::system::system_error& error) {
+        // Of asio, which needs descriptors before there is a connection.
+        const bool lacks_descriptor = error.code() == std::errc::too_many_files_open;
+        log_error("{}{}{}", error.what(), lacks_descriptor ? "; " : "",
+                  lacks_descriptor ? kMoreDescriptors : "");
     } catch (const std::exception& error) {
-        log_error("{}", error.what());
+        log_error("{}", explain(error));
     }
     daemon::end_log();
     return kFault;

@@ -11,6 +11,7 @@
 #include "common/error_with.hpp"
 #include "common/format/layout.hpp"
 #include "common/process_memory.hpp"
+#include "common/program_main.hpp"
 #include "common/quoting.hpp"
 #include "daemon/log.hpp"
 #include "daemon/out_of_memory.hpp"
@@ -28,7 +29,7 @@ constexpr std::chrono::seconds kMaxUnwinding{1};
 Loaded try_to_load(const Loader& load, const ModelSetting& setting, const LoadedModel* old) try {
     return load(setting, old);
 } catch (const std::exception& error) {
-    return Error{ErrorCode::unavailable, error.what()};
+    return Error{ErrorCode::unavailable, explain(error)};
 }
 
 }  // namespace

@@ -78,6 +78,26 @@ TEST(Descriptors, WhereTheyAreFewFurtherConnectionsAreRefusedAtOnce) {
     }));
 }
 
+TEST(Descriptors, WhereTheyAreTooFewForAModelTheRemedyIsTold) {
+    const TempDir dir;
+    (void)make_model(dir / "model", random_entries(50, 4, 1));
+    int refused = 0;
+    // With 6 there are none for its events, with some more none for the model; then it serves.
+    for (int limit = 6; limit < 20; ++limit) {
+        const Finished finished =
+            run({"bash", "-c", "ulimit -n " + std::to_string(limit) + "; exec timeout 0.5 \"$@\"",
+                 "bash", program("gloved"), "--model", dir / "model", "--engine", "cpu", "--socket",
+                 dir / "s"});
+        if (finished.err.find("error: ") == std::string::npos) continue;
+        ++refused;
+        EXPECT_EQ(finished.exit_code, 1);
+        EXPECT_NE(finished.err.find("Too many open files; allow more with ulimit -n, or Limit"),
+                  std::string::npos)
+            << finished.err;
+    }
+    EXPECT_GT(refused, 0);
+}
+
 /// A daemon that has one answer to write for a minute, to a client that does not read.
 class Stopping : public testing::Test {
   protected:

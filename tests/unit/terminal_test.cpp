@@ -1,16 +1,21 @@
 // What people get to see of bytes that come from files and peers.
 #include "common/terminal.hpp"
 
+#include "common/files.hpp"
 #include "common/program_main.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
+#include <exception>
 #include <initializer_list>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace gloved {
 namespace {
@@ -26,6 +31,21 @@ TEST(ProgramMain, SaysThatMemoryIsShortAndWhatToDo) {
     const auto run = [](int, char**) -> int { throw std::bad_alloc(); };
     EXPECT_EXIT(std::exit(program_main("prog", run, 0, nullptr)), testing::ExitedWithCode(1),
                 "prog: out of memory: free some, or raise this program's limit");
+}
+
+TEST(ProgramMain, TellsARemedyWhereThereIsOne) {
+    const auto text_of = [](const std::exception& error) {
+        return std::string(explain(error));
+    };
+    EXPECT_EQ(text_of(std::bad_alloc()).substr(0, 20), "out of memory: free ");
+    const std::system_error no_thread(EAGAIN, std::generic_category());
+    EXPECT_EQ(text_of(no_thread).substr(0, 39), "no thread can be started: out of memory");
+    const std::system_error other(ENOENT, std::generic_category());
+    EXPECT_EQ(text_of(other), other.what());
+    EXPECT_EQ(text_of(std::runtime_error("cause")), "cause");
+    EXPECT_TRUE(system_error("f", "cannot open", EMFILE)
+                    .message.ends_with("Too many open files; allow more with ulimit -n, or "
+                                       "LimitNOFILE= of the service"));
 }
 
 TEST(MessageLine, IsOneLineWhateverIsInIt) {

@@ -252,7 +252,7 @@ int run(const CommandSettings& asked) {
                                          : follow(asked, processes, stop);
         } catch (const std::exception& error) {
             // Such as a lack of memory, which must end the other processes too.
-            return Error{ErrorCode::unavailable, error.what()};
+            return Error{ErrorCode::unavailable, explain(error)};
         }
     }();
     if (done) done = processes.finish();
