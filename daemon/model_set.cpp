@@ -131,8 +131,11 @@ void ModelSet::take_reloaded(const Loaded& loaded) {
     if (loaded) {
         replace(place, *loaded);
         const std::string& faults = (*loaded)->vocabulary().lists().faults();
-        if (!faults.empty())
+        if (faults.empty()) {
+            ++reloads_;
+        } else {
             note_failure(reload, name, "reloaded, but the old words stay: " + faults);
+        }
     } else {
         note_failure(reload, name,
                      "reload failed, the old model keeps serving: " + loaded.error().message);
@@ -156,7 +159,6 @@ void ModelSet::note_failure(Reload& reload, const std::string& model, const std:
 }
 
 void ModelSet::replace(std::size_t place, std::shared_ptr<LoadedModel> loaded) {
-    ++reloads_;
     failures_.erase(loaded->name());
     watch_engines(*loaded);
     if (fault_) {

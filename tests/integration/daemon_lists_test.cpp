@@ -235,6 +235,7 @@ TEST_F(Lists, ThatCannotBeReadStayAsTheyWere) {
         EXPECT_TRUE(has("health\tdegraded"));
         EXPECT_TRUE(has("health_reason\t" + wanted)) << each.what;
         EXPECT_TRUE(has("failed_reloads\t" + std::to_string(++failed)));
+        EXPECT_TRUE(has("reloads\t0"));
     }
     std::filesystem::remove(few);
     write_file(few, "w1\n");
