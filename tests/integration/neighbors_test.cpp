@@ -322,6 +322,21 @@ TEST_F(NeighborsProgram, AGroupMaySharePartsInADirectoryThatSaysSo) {
     expect_made(finished);
 }
 
+TEST_F(NeighborsProgram, APartThatEverybodyMayWriteIsNoGroupsPart) {
+    fs::create_directory(parts_);
+    ASSERT_EQ(::chmod(parts_.c_str(), 02775), 0);
+    make_later_parts();
+    ASSERT_EQ(::chmod(part(2).c_str(), 0666), 0);
+    const Finished finished = find();
+    EXPECT_NE(
+        finished.err.find(part(2) + ": can be written by everybody (mode 0666), so it is not"),
+        std::string::npos)
+        << finished.err;
+    EXPECT_NE(finished.err.find("1 of 3 parts are there already"), std::string::npos)
+        << finished.err;
+    expect_made(finished);
+}
+
 TEST_F(NeighborsProgram, MakesADirectoryAndPartsThatNobodyElseMayWrite) {
     ASSERT_EQ(run({"sh", "-c", "umask 0; exec \"$@\"", "sh", program("gloved-neighbors"),
                    "--part-rows", std::to_string(kPartRows), "--part", "1/3", model_})

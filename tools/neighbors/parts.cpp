@@ -165,7 +165,13 @@ Result<std::optional<format::Neighbors>> Parts::read(std::size_t number) const {
     const auto status = file_status(file.get(), path);
     if (!status) return status.error();
     if (!S_ISREG(status->st_mode)) return error_with(ErrorCode::io, "{}: not a regular file", path);
-    const std::string distrust = is_group_trusted_ ? std::string() : describe_distrust(*status);
+    std::string distrust;
+    if (!is_group_trusted_) {
+        distrust = describe_distrust(*status);
+    } else if ((status->st_mode & 0002) != 0) {
+        distrust =
+            fmt::format("can be written by everybody (mode {:04o})", status->st_mode & 07777);
+    }
     if (!distrust.empty()) {
         return error_with(ErrorCode::conflict, "{}: {}, so it is not used; remove it", path,
                           distrust);
