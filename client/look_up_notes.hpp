@@ -2,13 +2,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/wire/reply.hpp"
 
 namespace gloved::client {
 
-/// Messages for the user; none if the model had all words.
-std::vector<std::string> look_up_notes(const wire::StatusLine& status);
+/// Messages for the user; none if the model had all words. `request` is the one that `status`
+/// answers.
+std::vector<std::string> look_up_notes(std::string_view request, const wire::StatusLine& status);
 
 }  // namespace gloved::client

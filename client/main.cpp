@@ -117,10 +117,10 @@ int ask_once(const std::vector<std::string>& query, std::optional<std::size_t> c
     if (const std::string note = client::note_on_verb(query); !note.empty()) kProgram.say(note);
     client::RetryingConnection peer(settings);
     if (settings.json) return status_of(client::run_line(peer, *std::move(request), STDOUT_FILENO));
-    const auto status = client::print_answer(peer, *std::move(request), STDOUT_FILENO);
+    const auto status = client::print_answer(peer, *request, STDOUT_FILENO);
     if (!status) return fail(status.error().message);
     if (!status->ok) return fail(fmt::format("{}: {}", status->code, status->message));
-    for (const std::string& note : client::look_up_notes(*status)) kProgram.say(note);
+    for (const std::string& note : client::look_up_notes(*request, *status)) kProgram.say(note);
     return kDone;
 }
 

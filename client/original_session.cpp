@@ -101,15 +101,15 @@ class Session {
         if (!reply) return reply.error();
         if (reply->status.ok) {
             // Once for a query that is asked twice.
-            if (engine.empty()) note(reply->status);
+            if (engine.empty()) note(line, reply->status);
             return std::optional<Reply>(*std::move(reply));
         }
         refuse(reply->status);
         return std::optional<Reply>();
     }
 
-    void note(const wire::StatusLine& status) {
-        for (const std::string& text : look_up_notes(status))
+    void note(std::string_view request, const wire::StatusLine& status) {
+        for (const std::string& text : look_up_notes(request, status))
             err_ << message_line("gloved-client", text);
     }
 

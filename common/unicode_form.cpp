@@ -1,10 +1,13 @@
 #include "common/unicode_form.hpp"
 
+#include <fmt/format.h>
 #include <utf8proc.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+
+#include "common/quoting.hpp"
 
 namespace gloved {
 namespace {
@@ -32,6 +35,27 @@ std::optional<std::string> composed(std::string_view text) {
 
 std::optional<std::string> decomposed(std::string_view text) {
     return in_form(text, UTF8PROC_DECOMPOSE);
+}
+
+std::string other_form_hint(std::string_view word,
+                            const std::function<bool(const std::string&)>& is_there,
+                            std::size_t limit) {
+    std::string hint;
+    const auto mention = [&](const std::optional<std::string>& form, std::string_view name) {
+        if (!form || !is_there(*form)) return;
+        hint += fmt::format("; the same letters, {}, are: {}", name, printable(*form, limit));
+    };
+    mention(composed(word), "composed (Unicode NFC)");
+    mention(decomposed(word), "decomposed (Unicode NFD)");
+    return hint;
+}
+
+std::optional<std::string> uncomposed_hint(std::string_view name, std::string_view text) {
+    if (!composed(text)) return std::nullopt;
+    return fmt::format(
+        "{} has letters that are not composed (Unicode NFC); the same letters, "
+        "composed, may be in the model",
+        name);
 }
 
 }  // namespace gloved

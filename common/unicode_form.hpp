@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,5 +18,16 @@ inline constexpr std::size_t kMaxOtherFormBytes = 1024;
 /// `text` itself, if `text` is not valid UTF-8, and if it has more than kMaxOtherFormBytes.
 std::optional<std::string> composed(std::string_view text);
 std::optional<std::string> decomposed(std::string_view text);
+
+/// What a message about a word that is not there adds, because on a screen both forms look the
+/// same: «; the same letters, composed (Unicode NFC), are: "…"» if `is_there` says so of that form,
+/// and the like of the decomposed one; otherwise empty. Of each form at most `limit` bytes.
+std::string other_form_hint(std::string_view word,
+                            const std::function<bool(const std::string&)>& is_there,
+                            std::size_t limit = 80);
+
+/// The same where the other form cannot be looked up: a message if `text` is not composed. `name`
+/// is that of the text, as «the request».
+std::optional<std::string> uncomposed_hint(std::string_view name, std::string_view text);
 
 }  // namespace gloved

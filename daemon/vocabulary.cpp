@@ -1,7 +1,5 @@
 #include "daemon/vocabulary.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string_view>
 
@@ -100,14 +98,10 @@ std::optional<kernels::Row> WordFinder::find(const std::string& word) {
 
 Error WordFinder::unknown_word(const std::string& word) const {
     std::string message = printable(word, kMaxWordInMessage) + " is not in the model";
-    // On a screen both forms look the same.
-    const auto mention = [&](const std::optional<std::string>& form, std::string_view name) {
-        if (!form || !vocabulary_.model().find(*form)) return;
-        message += fmt::format("; the same letters, {}, are: {} (case=ignore takes it)", name,
-                               printable(*form, kMaxWordInMessage));
-    };
-    mention(composed(word), "composed (Unicode NFC)");
-    mention(decomposed(word), "decomposed (Unicode NFD)");
+    const std::string hint = other_form_hint(
+        word, [&](const std::string& form) { return vocabulary_.model().find(form).has_value(); },
+        kMaxWordInMessage);
+    if (!hint.empty()) message += hint + " (case=ignore takes it)";
     return {ErrorCode::unknown_word, std::move(message), word};
 }
 

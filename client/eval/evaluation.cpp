@@ -29,11 +29,12 @@ constexpr double kWindowUs = 3e6;
 /// reach past these.
 constexpr std::size_t kHitsIgnoringCase = 5;
 
-Error no_known_words(std::uint64_t skipped, const char* what, std::uint32_t top) {
+Error no_known_words(std::uint64_t skipped, const char* what, std::uint32_t top,
+                     const std::optional<std::string>& hint) {
     return error_with(
         ErrorCode::bad_request,
-        "nothing to ask: each of {} {} has a word that is not among the model's {} most frequent",
-        skipped, what, top);
+        "nothing to ask: each of {} {} has a word that is not among the model's {} most frequent{}",
+        skipped, what, top, hint ? "; " + *hint : "");
 }
 
 std::string request(std::string_view verb, const std::string& options,
@@ -175,6 +176,7 @@ Result<AnalogyScore> evaluate_analogies(Asker& asker, const std::vector<AnalogyS
     if (Status known = look_up(asker, vocabulary); !known) return known.error();
 
     AnalogyScore score;
+    score.hint = vocabulary.hint();
     const std::vector<Askable> questions = askable(sections, vocabulary, score);
     std::string options =
         fmt::format("case=exact k={} top={} method={}",
@@ -202,7 +204,7 @@ Result<AnalogyScore> evaluate_analogies(Asker& asker, const std::vector<AnalogyS
     if (!asked) return asked.error();
     sum_sections(score);
     if (score.total.asked == 0)
-        return no_known_words(score.total.skipped, "questions", settings.top);
+        return no_known_words(score.total.skipped, "questions", settings.top, score.hint);
     return score;
 }
 
@@ -216,6 +218,7 @@ Result<PairScore> evaluate_pairs(Asker& asker, const std::vector<RatedPair>& pai
     if (Status known = look_up(asker, vocabulary); !known) return known.error();
 
     PairScore score;
+    score.hint = vocabulary.hint();
     std::vector<const RatedPair*> rated;
     for (const RatedPair& pair : pairs) {
         if (vocabulary.find(pair.words[0]) != nullptr && vocabulary.find(pair.words[1]) != nullptr)
@@ -223,7 +226,7 @@ Result<PairScore> evaluate_pairs(Asker& asker, const std::vector<RatedPair>& pai
     }
     score.pairs = rated.size();
     score.skipped = pairs.size() - rated.size();
-    if (rated.empty()) return no_known_words(score.skipped, "pairs", settings.top);
+    if (rated.empty()) return no_known_words(score.skipped, "pairs", settings.top, score.hint);
     if (rated.size() == 1) {
         return error_with(ErrorCode::bad_request,
                           "one pair is left, {} have unknown words; a correlation needs two",

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,7 @@ struct AnalogyScore {
     AnalogyCount semantic;
     AnalogyCount syntactic;
     AnalogyCount total;
+    std::optional<std::string> hint;  ///< Vocabulary::hint
 };
 
 /// Whether `hits`, the words of an answer, best first, answer the question: the first hit that is
@@ -68,6 +70,7 @@ struct PairScore {
     std::uint64_t skipped = 0;  ///< because a word is not among the model's `top`
     double pearson = 0;         ///< NaN if one side is constant
     double spearman = 0;
+    std::optional<std::string> hint;  ///< Vocabulary::hint
 
     /// Percentage of skipped pairs.
     double skipped_percent() const;

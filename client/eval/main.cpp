@@ -129,6 +129,7 @@ Result<std::string> report(const Settings& settings, const Questions& questions,
         evaluate(asker, questions, settings.evaluation,
                  [&](std::uint64_t done, std::uint64_t total) { progress.update(done, total); });
     if (!score) return score.error();
+    if (score->hint) kProgram.say(*score->hint);
     return settings.json
                ? client::json({asker.model(), asker.generation(), settings.evaluation}, *score)
                : client::table(*score);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/unicode_form.hpp"
 #include "common/wire/reply.hpp"
 
 namespace gloved::client {
@@ -31,6 +32,14 @@ void Vocabulary::set_rank(const std::string& spelling, std::uint64_t rank) {
 const std::string* Vocabulary::find(std::string_view word) const {
     const auto entry = found_.find(word_key(word, letter_case_));
     return entry == found_.end() ? nullptr : &entry->second.spelling;
+}
+
+std::optional<std::string> Vocabulary::hint() const {
+    for (const std::string& spelling : spellings_) {
+        if (find(spelling) != nullptr) continue;
+        if (auto hint = uncomposed_hint("a skipped word", spelling)) return hint;
+    }
+    return std::nullopt;
 }
 
 std::vector<HasRequest> has_requests(const std::vector<std::string>& spellings,

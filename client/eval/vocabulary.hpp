@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -31,6 +32,9 @@ class Vocabulary {
 
     /// The model's spelling of `word`; nullptr if it has none among the `top`.
     const std::string* find(std::string_view word) const;
+
+    /// A message if the model lacks a word whose letters are not composed (uncomposed_hint).
+    std::optional<std::string> hint() const;
 
   private:
     struct Entry {

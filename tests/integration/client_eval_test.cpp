@@ -237,7 +237,7 @@ class EvalAgainstAScript : public testing::Test {
                "\",\"results\":[" + results + "]}\n";
     }
 
-    /// What does not depend on a test: FORMAT, STATS, and HAS, which knows all words but «nix», in
+    /// What does not depend on a test: FORMAT, STATS, and HAS, which knows all words but «nix…», in
     /// lower case alone.
     static std::string usual(const std::string& line) {
         if (line == "FORMAT json") return "{\"ok\":true,\"verb\":\"FORMAT\"}\n";
@@ -248,7 +248,7 @@ class EvalAgainstAScript : public testing::Test {
         while (at != std::string::npos) {
             const std::size_t end = line.find('"', at + 2);
             const std::string word = line.substr(at + 2, end - at - 2);
-            const bool known = word != "nix" && (word[0] < 'A' || word[0] > 'Z');
+            const bool known = !word.starts_with("nix") && (word[0] < 'A' || word[0] > 'Z');
             results += results.empty() ? "" : ",";
             results += known ? "{\"word\":\"w\",\"known\":true,\"rank\":5}"
                              : "{\"word\":\"w\",\"known\":false}";
@@ -317,6 +317,21 @@ TEST_F(EvalAgainstAScript, AZeroVectorIsAWrongAnswerAndNoSimilarity) {
         });
     EXPECT_NE(pairs.out.find("3\t0\t0.00\t1.000000\t1.000000\n"), std::string::npos)
         << pairs.out << pairs.err;
+}
+
+TEST_F(EvalAgainstAScript, TellsOfSkippedWordsThatAreNotComposed) {
+    const auto answer = [](const std::string&) { return ok("{\"word\":\"d\",\"score\":1}"); };
+    const std::string hint =
+        "a skipped word has letters that are not composed (Unicode NFC); the same letters, "
+        "composed, may be in the model\n";
+    const Finished some =
+        eval({"analogies", "-"}, ": s\na b c d\nnixe\xCC\x81 b c d\n", answer);
+    EXPECT_EQ(some.exit_code, 0);
+    EXPECT_EQ(some.err, "gloved-eval: " + hint);
+    const Finished none = eval({"analogies", "-"}, ": s\nnixe\xCC\x81 b c d\n", answer);
+    EXPECT_EQ(none.exit_code, 1);
+    EXPECT_NE(none.err.find("most frequent; " + hint), std::string::npos) << none.err;
+    EXPECT_EQ(eval({"analogies", "-"}, ": s\na b c d\nnix b c d\n", answer).err, "");
 }
 
 TEST_F(EvalAgainstAScript, EndsAtWhatSpoilsTheFigures) {

@@ -157,6 +157,27 @@ TEST_F(ClientProgram, SendsAVerbAsItIs) {
     EXPECT_EQ(asked_, (Lines{"NEAR k=1 norm=unit \"a  b\""}));
 }
 
+TEST_F(ClientProgram, TellsOfLettersThatAreNotComposed) {
+    const std::string word = "cafe\xCC\x81";
+    const std::string hint =
+        "gloved-client: the request has letters that are not composed (Unicode NFC); the same "
+        "letters, composed, may be in the model\n";
+    const auto skips = [&](const std::string& line) -> Action {
+        return {(line.find("NEAR") == 0 ? "OK 1 skipped=\"" + word + "\"\n" : "OK 1\n") +
+                "queen\t0.5\n"};
+    };
+    const Finished skipped = ask(skips, {"NEAR", "unknown=skip", word, "king"});
+    EXPECT_EQ(skipped.exit_code, 0);
+    EXPECT_EQ(skipped.err,
+              "gloved-client: not in the model and left out: \"" + word + "\"\n" + hint);
+    EXPECT_EQ(ask(skips, {"SIM", word, "king"}).err, "") << "all words are there";
+
+    const auto nothing = [](const std::string&) -> Action { return {"OK 0\n"}; };
+    EXPECT_EQ(ask(nothing, {"PREFIX", word}).err, hint);
+    EXPECT_EQ(ask(nothing, {"NEAR", "prefix=" + word, "king"}).err, hint);
+    EXPECT_EQ(ask(nothing, {"PREFIX", "caf\xC3\xA9"}).err, "");
+}
+
 TEST_F(ClientProgram, AnErrGoesToStderr) {
     const Finished f =
         ask([](const std::string&) { return Action{"ERR unknown_word \"nix\" is not there\n"}; },

@@ -304,6 +304,15 @@ TEST_F(Distmat, TakesTheWordsOfAModel) {
     EXPECT_NE(missing.err.find("-: line 2: \"queeen\" is not in the model"), std::string::npos)
         << missing.err;
     EXPECT_FALSE(fs::exists(dir_ / "none"));
+    write_file(dir_ / "accents", "caf\xC3\xA9 1 2 3\nking 3 1 1\n");
+    ASSERT_EQ(run({program("gloved-convert"), dir_ / "accents", dir_ / "other"}).exit_code, 0);
+    const Finished apart =
+        distmat({"--model", dir_ / "other", "-", dir_ / "none"}, "king\ncafe\xCC\x81\n");
+    EXPECT_NE(apart.err.find("is not in the model " + (dir_ / "other") +
+                             "; the same letters, composed (Unicode NFC), are: \"caf\xC3\xA9\"; "
+                             "leave it out"),
+              std::string::npos)
+        << apart.err;
     const Finished inside =
         distmat({"--model", dir_ / "model", dir_ / "words", dir_ / "model/out.npy"});
     EXPECT_EQ(inside.exit_code, 1);

@@ -25,5 +25,17 @@ TEST(UnicodeForm, OfLongWordsIsNotLookedFor) {
     EXPECT_EQ(decomposed(word), std::nullopt);
 }
 
+TEST(UnicodeForm, TellsOfTheOtherFormIfItIsThere) {
+    const auto there = [](const std::string& form) { return form == "caf\xC3\xA9"; };
+    EXPECT_EQ(other_form_hint("cafe\xCC\x81", there, 80),
+              "; the same letters, composed (Unicode NFC), are: \"caf\xC3\xA9\"");
+    EXPECT_EQ(other_form_hint("the\xCC\x81", there, 80), "");
+    EXPECT_EQ(other_form_hint("cafe", there, 80), "");
+    EXPECT_EQ(uncomposed_hint("the request", "NEAR caf\xC3\xA9"), std::nullopt);
+    EXPECT_EQ(uncomposed_hint("the request", "NEAR cafe\xCC\x81"),
+              "the request has letters that are not composed (Unicode NFC); the same letters, "
+              "composed, may be in the model");
+}
+
 }  // namespace
 }  // namespace gloved

@@ -17,6 +17,7 @@
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
 #include "common/text_lines.hpp"
+#include "common/unicode_form.hpp"
 #include "tools/distmat/text_rows.hpp"
 #include "tools/source/batch.hpp"
 #include "tools/source/chunker.hpp"
@@ -129,9 +130,11 @@ std::vector<T> copy_of(const MappedFile& file, const npy::Header& header) {
 
 /// The error for a word on the line that was read last.
 Error unknown_word(const TextLines& lines, std::string_view word, const format::Model& model) {
+    const std::string hint = other_form_hint(
+        word, [&](const std::string& form) { return model.find(form).has_value(); });
     Error error = lines.fault(fmt::format(
-        "{} is not in the model {}; leave it out, or spell it as grep finds it in {}/{}",
-        printable(word), model.path(), model.path(), format::kKeysFile));
+        "{} is not in the model {}{}; leave it out, or spell it as grep finds it in {}/{}",
+        printable(word), model.path(), hint, model.path(), format::kKeysFile));
     error.code = ErrorCode::unknown_word;
     error.subject = word;
     return error;
