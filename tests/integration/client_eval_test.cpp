@@ -324,8 +324,7 @@ TEST_F(EvalAgainstAScript, TellsOfSkippedWordsThatAreNotComposed) {
     const std::string hint =
         "a skipped word has letters that are not composed (Unicode NFC); the same letters, "
         "composed, may be in the model\n";
-    const Finished some =
-        eval({"analogies", "-"}, ": s\na b c d\nnixe\xCC\x81 b c d\n", answer);
+    const Finished some = eval({"analogies", "-"}, ": s\na b c d\nnixe\xCC\x81 b c d\n", answer);
     EXPECT_EQ(some.exit_code, 0);
     EXPECT_EQ(some.err, "gloved-eval: " + hint);
     const Finished none = eval({"analogies", "-"}, ": s\nnixe\xCC\x81 b c d\n", answer);

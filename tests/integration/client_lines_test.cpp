@@ -275,7 +275,7 @@ TEST_F(ClientLines, JsonOfOneQuery) {
     EXPECT_EQ(refused.err, "");
 }
 
-TEST_F(ClientLines, ARepliesFormIsTheOneThatWasAskedFor) {
+TEST_F(ClientLines, AReplyHasTheFormThatWasAskedFor) {
     const std::string json_reply = "{\"ok\":true,\"results\":[]}\n";
     const auto expect_fault = [](const Finished& f, const std::string& form) {
         EXPECT_EQ(f.exit_code, 1);
