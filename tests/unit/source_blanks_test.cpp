@@ -97,6 +97,9 @@ class Maker {
         std::string& text = made.words[i];
         std::size_t at = below(text.size() + 1);
         while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U) ++at;
+        // Digits are numbers of usual sizes, too.
+        if (below(8) == 0)
+            text.insert(at, std::string(1 + below(60), static_cast<char>('0' + below(10))));
         text.insert(at, " ");
         made.with_blanks.push_back(i + 1);
     }

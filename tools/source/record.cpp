@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <iterator>
-#include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -39,6 +39,7 @@ constexpr double kClearly = 12;       ///< so much fewer has the reading that is
 constexpr double kWithBlank = 8;      ///< a word with a blank
 constexpr double kNoText = 6;         ///< a word with bytes that are no text
 constexpr double kOddByte = 3;        ///< each of them
+constexpr double kTextByte = 1.5;     ///< each at the front of the numbers
 constexpr double kForbidden = 8;      ///< an empty word, NUL, TAB, LF or CR in one
 constexpr double kMaxInWord = 400;    ///< no word that has more is looked for
 constexpr double kPadded = 8;         ///< zeros after the last record
@@ -142,6 +143,8 @@ class RecordSearch {
             fits = next_blank != kNone && is_text(bytes_.substr(next, next_blank - next));
         }
         if (incomplete_) return false;
+        // A long number in a word may have usual sizes.
+        if (is_plain(bytes_.substr(blank + 1, kFewNumbers))) return false;
         const bool few = layout_.dim < kFewNumbers;
         const bool some = fits && layout_.sizes.some_are_usual(numbers(blank), layout_.dim);
         if (few) return some && bytes_.substr(blank + 1, end - blank - 1).find(' ') == kNone;
@@ -193,12 +196,8 @@ class RecordSearch {
         return std::nullopt;
     }
 
-    /// The most signs that a word is looked for with: behind it, so many records with the best
-    /// numbers would bring them down to `signs`.
-    double most_signs(double signs, std::size_t records) const {
-        const double saved = kRandomBits * static_cast<double>(records * layout_.dim);
-        return std::min(signs + saved, kMaxInWord);
-    }
+    /// The most bits that the numbers of a record can save.
+    double most_saved() const { return kRandomBits * static_cast<double>(layout_.dim); }
 
     /// A record as it may be.
     struct Reading {
@@ -208,18 +207,23 @@ class RecordSearch {
         double signs = 0;        ///< against it, and against the best reading of the next
         double later_signs = 0;  ///< those of what follows
         bool cut = false;
-        bool other_newline = false;  ///< behind it
+        bool newline = false;        ///< behind it
+        bool other_newline = false;  ///< unlike those of the rest of the file
     };
 
-    /// Reads a record without a look at the next. Sets `newline` if it is not known.
-    Reading read(const WordEnd& word, std::uint64_t left, std::optional<bool>& newline) {
+    /// Reads a record without a look at the next. `newline`: as in RecordLayout.
+    Reading read(const WordEnd& word, std::uint64_t left, std::optional<bool> newline) {
         Reading reading;
         reading.blank = word.blank;
         reading.end = end_of_numbers(word.blank);
         reading.cut = reading.end > bytes_.size();
         const std::size_t there = std::min(reading.end, bytes_.size()) - word.blank - 1;
+        const std::string_view vector = bytes_.substr(word.blank + 1, there);
+        const auto no_text = std::ranges::find_if_not(
+            vector, [](char c) { return is_plain(std::string_view(&c, 1)); });
         reading.signs =
-            word.signs + layout_.sizes.bits_over_random(numbers(word.blank), there / sizeof(float));
+            word.signs + kTextByte * static_cast<double>(no_text - vector.begin()) +
+            layout_.sizes.bits_over_random(vector.data(), vector.size() / sizeof(float));
         if (left == 1 && !reading.cut) {
             reading.later_signs = signs_behind_last(reading.end);
         } else if (reading.end >= bytes_.size()) {
@@ -229,7 +233,7 @@ class RecordSearch {
             const bool is_newline = bytes_[reading.end] == '\n';
             reading.other_newline = newline.value_or(is_newline) != is_newline;
             reading.later_signs = reading.other_newline ? kOtherNewline : 0;
-            newline = is_newline;
+            reading.newline = is_newline;
             reading.end += is_newline ? 1 : 0;
         }
         reading.signs += reading.later_signs;
@@ -244,18 +248,16 @@ class RecordSearch {
         return rest.find_first_not_of('\0') == kNone ? kPadded : kEndElsewhere;
     }
 
-    /// Reads the record whose word ends there, and the next in the way that has the fewest signs:
-    /// only within the first `compared` bytes, so that readings of the same bytes are compared.
-    Reading read_with_next(const WordEnd& word, std::size_t compared) {
-        std::optional<bool> newline = layout_.newline;
-        Reading reading = read(word, left_, newline);
-        if (left_ == 1 || reading.end >= std::min(compared, bytes_.size())) return reading;
+    /// Adds the signs against the next record, read in the way that has the fewest: only within the
+    /// first `compared` bytes, so that readings of the same bytes are compared.
+    void add_next(Reading& reading, std::size_t compared) {
+        if (left_ == 1 || reading.end >= std::min(compared, bytes_.size())) return;
         Reading best;
         best.signs = kEndElsewhere;  // without a blank
         WordEnds next_ends{reading.end};
-        while (const auto next_word = next_end(next_ends, most_signs(best.signs, 1))) {
-            std::optional<bool> same = newline;
-            const Reading next = read(*next_word, left_ - 1, same);
+        while (const auto next_word =
+                   next_end(next_ends, std::min(best.signs + most_saved(), kMaxInWord))) {
+            const Reading next = read(*next_word, left_ - 1, reading.newline);
             if (best.end != 0 && next.signs >= best.signs) continue;
             best = next;
             reading.later_signs = next_word->signs;
@@ -266,7 +268,6 @@ class RecordSearch {
             reading.next_end = best.end;
         }
         reading.signs += best.signs;
-        return reading;
     }
 
     /// Whether the numbers have any sizes: not those of the file, nor some of their own.
@@ -281,13 +282,25 @@ class RecordSearch {
     /// Takes the reading that has clearly fewer signs against it than all others.
     Record choose() {
         std::vector<Reading> readings;
-        double fewest = std::numeric_limits<double>::infinity();
         WordEnds ends{0};
-        while (const auto end = next_end(ends, most_signs(fewest + kClearly, 2))) {
-            readings.push_back(
-                read_with_next(*end, readings.empty() ? kNone : readings.front().next_end));
-            if (incomplete_) return {};
-            fewest = std::min(fewest, readings.back().signs);
+        double fewest = 0;
+        double most_in_word = 0;
+        while (const auto end = next_end(ends, most_in_word)) {
+            readings.push_back(read(*end, left_, layout_.newline));
+            if (readings.size() > 1) continue;
+            add_next(readings.front(), kNone);
+            fewest = readings.front().signs;
+            most_in_word = std::min(fewest + kClearly + 2 * most_saved(), kMaxInWord);
+        }
+        if (incomplete_) return {};
+        const std::size_t compared = readings.front().next_end;
+        // The most likely first: what can no longer be as likely is not read on.
+        std::vector<Reading*> others;
+        for (Reading& reading : std::span(readings).subspan(1)) others.push_back(&reading);
+        std::ranges::stable_sort(others, {}, &Reading::signs);
+        for (Reading* const other : others) {
+            if (other->signs - most_saved() < fewest + kClearly) add_next(*other, compared);
+            fewest = std::min(fewest, other->signs);
         }
         if (incomplete_) return {};
         std::vector<Reading> likely;
