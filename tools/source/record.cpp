@@ -33,8 +33,8 @@ constexpr std::size_t kPaddingBytes = 64;
 /// The longest character of UTF-8.
 constexpr std::size_t kCharacterBytes = 4;
 
-// Signs against a reading are bits: with each, it is half as likely. They were set by random files,
-// so that none is read wrong and few are refused.
+// Signs against a reading are bits: with each, it is half as likely. They were set by random files:
+// hardly any is read wrong, and few are refused.
 constexpr double kClearly = 12;       ///< so much fewer has the reading that is taken
 constexpr double kWithBlank = 8;      ///< a word with a blank
 constexpr double kNoText = 6;         ///< a word with bytes that are no text
