@@ -34,9 +34,7 @@ TEST(ProgramMain, SaysThatMemoryIsShortAndWhatToDo) {
 }
 
 TEST(ProgramMain, TellsARemedyWhereThereIsOne) {
-    const auto text_of = [](const std::exception& error) {
-        return std::string(explain(error));
-    };
+    const auto text_of = [](const std::exception& error) { return std::string(explain(error)); };
     EXPECT_EQ(text_of(std::bad_alloc()).substr(0, 20), "out of memory: free ");
     const std::system_error no_thread(EAGAIN, std::generic_category());
     EXPECT_EQ(text_of(no_thread).substr(0, 39), "no thread can be started: out of memory");
