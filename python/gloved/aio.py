@@ -76,6 +76,10 @@ class AsyncClient:
     first asked; it may be made before that, without a loop.
     """
 
+    # Of one whose arguments were refused, too.
+    _dispatcher: Optional[_Dispatcher] = None
+    _closed = False
+
     def __init__(
         self,
         socket: Optional[_socket.Path] = None,
@@ -85,8 +89,6 @@ class AsyncClient:
         retries: int = 10,
         connections: int = 1,
     ) -> None:
-        self._dispatcher: Optional[_Dispatcher] = None
-        self._closed = False
         check_options(socket, model, timeout, retries)
         if connections < 1:
             raise ValueError(f"connections is {connections}: it must be at least 1")
@@ -630,7 +632,7 @@ class _AsyncSource:
     def __init__(self, asked: AsyncIterable[Request[Any]]) -> None:
         self._iterator: Optional[AsyncIterator[Request[Any]]] = asked.__aiter__()
         self._next: Optional[asyncio.Future[Request[Any]]] = None
-        self._error: Optional[Exception] = None
+        self._error: Optional[BaseException] = None
 
     async def fill(self, window: _Window) -> None:
         """Adds requests while the window has room for them and its oldest call has no answer."""
@@ -650,15 +652,14 @@ class _AsyncSource:
     def _take(self, window: _Window) -> None:
         done, self._next = self._next, None
         assert done is not None
-        try:
-            request = done.result()
-        except StopAsyncIteration:
-            self._iterator = None
-        except Exception as error:
-            self._iterator = None
+        # It is not raised here, or it would keep this frame, and with it the task.
+        error = done.exception()
+        if error is None:
+            window.add(done.result())
+            return
+        self._iterator = None
+        if not isinstance(error, StopAsyncIteration):
             self._error = error
-        else:
-            window.add(request)
 
     def raise_error(self) -> None:
         """Raises the error that ended the requests, if one did."""
