@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -29,6 +30,18 @@ def visible(text: str) -> str:
 def say(message: str) -> None:
     """A line on standard error."""
     print(f"python3 -m gloved: {visible(message)}", file=sys.stderr)
+
+
+def whole_number(least: int, most: int = 2**32 - 1) -> Callable[[str], int]:
+    """The type of an option."""
+
+    def read(text: str) -> int:
+        # int() takes more: signs, blanks, underscores, and the digits of other scripts.
+        if not re.fullmatch("[0-9]{1,10}", text) or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"a number from {least} to {most}, not {text}")
+        return int(text)
+
+    return read
 
 
 def new_command(

@@ -9,7 +9,7 @@ import webbrowser
 from threading import Thread
 from typing import Any
 
-from ._command import Commands, Fault, new_command
+from ._command import Commands, Fault, new_command, whole_number
 from ._explore_answers import Answers
 from ._vectors import numpy
 from .client import Client
@@ -32,16 +32,13 @@ def add_to(commands: Commands) -> None:
         commands, "explore", "walk through a model in the browser", _EXPLORE, _EXPLORE_EXAMPLES
     )
     explore.add_argument(
-        "--port", type=_port, default=0, help="port of 127.0.0.1 to listen on (default: a free one)"
+        "--port",
+        type=whole_number(0, 65535),
+        default=0,
+        help="port of 127.0.0.1 to listen on (default: a free one)",
     )
     explore.add_argument("--open", action="store_true", help="open the page in a browser")
     explore.set_defaults(run=_run)
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"a number from 0 to 65535, not {text}")
-    return int(text)
 
 
 def _interrupt(*_: Any) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Iterable, Iterator, List, Optional, Tuple, TypeVar
 
 from . import _files, _projection, _reply, _snapshot, requests
-from ._command import Commands, Fault, new_command, say, visible
+from ._command import Commands, Fault, new_command, say, visible, whole_number
 from ._one_model import OneModel
 from ._vectors import numpy
 from ._wire import Request
@@ -46,10 +46,10 @@ def add_to(commands: Commands) -> None:
     )
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="a file .jsonl")
     parser.add_argument(
-        "-k", type=_at_least_one, default=10, help="neighbours of each word (default: 10)"
+        "-k", type=whole_number(1), default=10, help="neighbours of each word (default: 10)"
     )
     parser.add_argument(
-        "--top", type=_at_least_one, help="only the most frequent TOP words (default: all)"
+        "--top", type=whole_number(1), help="only the most frequent TOP words (default: all)"
     )
     parser.add_argument(
         "--method",
@@ -58,16 +58,9 @@ def add_to(commands: Commands) -> None:
         help="places by principal components (the default), or by UMAP from the neighbours, "
         "which needs umap-learn and takes long",
     )
-    parser.add_argument("--seed", type=int, default=1, help="of UMAP (default: 1)")
+    parser.add_argument("--seed", type=whole_number(0), default=1, help="of UMAP (default: 1)")
     parser.add_argument("--force", action="store_true", help="overwrite a file of others too")
     parser.set_defaults(run=_run)
-
-
-def _at_least_one(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"at least 1, not {value}")
-    return value
 
 
 def _is_own(path: Path) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Callable, Dict, List, Optional, Tuple
 
 from . import _files, _picture, _projection, _projector
-from ._command import Commands, Fault, new_command, say
+from ._command import Commands, Fault, new_command, say, whole_number
 from ._lines import lines_of
 from ._neighborhood import Analogy, Lookup, Neighborhood, gather
 from ._vectors import numpy
@@ -42,7 +42,9 @@ def add_to(commands: Commands) -> None:
     plot.add_argument(
         "--tsv", metavar="DIR", help="write vectors.tsv and metadata.tsv for a projector"
     )
-    plot.add_argument("-k", type=_count, default=10, help="neighbours of each WORD (default: 10)")
+    plot.add_argument(
+        "-k", type=whole_number(0, 1000), default=10, help="neighbours of each WORD (default: 10)"
+    )
     plot.add_argument(
         "--words", dest="file", metavar="FILE", help="further words, one a line; - is stdin"
     )
@@ -60,19 +62,12 @@ def add_to(commands: Commands) -> None:
         default="pca",
         help="pca (the default), or t-SNE by sklearn",
     )
-    plot.add_argument("--seed", type=int, default=1, help="of t-SNE (default: 1)")
+    plot.add_argument("--seed", type=whole_number(0), default=1, help="of t-SNE (default: 1)")
     plot.add_argument("--title", help="above the picture (default: the words)")
     plot.add_argument("--case", choices=("exact", "ignore"), help="take words in another case")
     plot.add_argument("--unknown", choices=("error", "skip"), help="leave unknown words out")
     plot.add_argument("--force", action="store_true", help="overwrite files of others too")
     plot.set_defaults(run=_run)
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if not 0 <= value <= 1000:
-        raise argparse.ArgumentTypeError(f"from 0 to 1000, not {value}")
-    return value
 
 
 def _words_of(file: Optional[str]) -> Dict[str, int]:

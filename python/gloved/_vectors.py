@@ -40,7 +40,7 @@ def to_base64(vector: Vector) -> str:
             raise ValueError(f"vector is one row of numbers, not of shape {numbers.shape}")
         try:
             return base64.b64encode(numbers.astype("<f4").tobytes()).decode("ascii")
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise TypeError(f"vector has real numbers: {error}") from None
     try:
         floats = array("f", vector)

@@ -140,9 +140,12 @@ def _number(name: str, value: Any) -> str:
 
 
 def _flag(name: str, value: Any) -> Optional[str]:
-    if not isinstance(value, int) or value not in (0, 1):
-        raise TypeError(f"{name} is True or False, not another {type(value).__name__}")
-    return "1" if value else None
+    try:
+        # A bool of NumPy is no int.
+        is_set = {0: False, 1: True}[value]
+    except (KeyError, TypeError):
+        raise TypeError(f"{name} is True or False, not another {type(value).__name__}") from None
+    return "1" if is_set else None
 
 
 def _names(name: str, value: Any) -> Optional[str]:

@@ -66,7 +66,7 @@ class Info:
     us: int
     """Microseconds from reading the request to having its answer, in the daemon."""
     engine: Optional[str] = None
-    certificate: Optional[Dict[str, Any]] = None
+    certificate: Optional[Dict[str, Any]] = field(default=None, hash=False)
     """With certify=True: pass, scanned, survivors, rescored, kth and rejected_below."""
     audit: Optional[bytes] = None
     """With certify=True: the daemon's reply, a line of JSON, for gloved-verify --audit. None if the

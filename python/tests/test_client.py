@@ -409,6 +409,12 @@ def test_where_the_socket_is(
         client.ping()
 
 
+def test_an_answers_info_can_be_hashed(client: gloved.Client) -> None:
+    infos = [client.near("king", certify=certify).info for certify in (True, False)]
+    assert infos[0].certificate is not None
+    assert len({*infos, *infos}) == 2
+
+
 def test_sigpipe_does_not_end_the_program(daemon: conftest.Daemon) -> None:
     before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:

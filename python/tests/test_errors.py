@@ -620,7 +620,10 @@ def test_errors_can_be_copied_and_pickled() -> None:
 
 
 @pytest.mark.parametrize("kind", [gloved.Client, gloved.AsyncClient])
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 def test_options_that_cannot_be(kind: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match="unknown_option"):
+        kind(unknown_option=1)
     refused: List[Dict[str, Any]] = [
         {"timeout": 0}, {"timeout": float("nan")}, {"retries": -1}, {"model": ""}
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,8 +148,6 @@ def test_refuses_what_it_cannot_do(
     # Its own file it overwrites.
     assert draw_map(stored, "-k", "1", "-o", str(path)).returncode == 0
     assert len(read(path)[0]["neighbors"]["ids"]) == 1
-    assert draw_map(stored, "-k", "0", "-o", str(path)).returncode == 2
-    assert draw_map(stored).returncode == 2
     done = draw_map(stored, "-o", str(tmp_path / "words.json"))
     assert done.returncode == 1 and "ends with .jsonl" in done.stderr
     done = draw_map(stored, "-o", str(tmp_path / "no" / "x.jsonl"))
@@ -156,6 +155,19 @@ def test_refuses_what_it_cannot_do(
     done = draw_map(serve_text(b"alone 1 2\n"), "-o", str(tmp_path / "alone.jsonl"))
     assert done.returncode == 1 and "two words or more" in done.stderr
     assert not (tmp_path / "alone.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["map -k", "map --top", "map --seed", "explore --port", "plot -k", "plot --seed"],
+)
+def test_numbers_of_options(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for text in "x", "-1", "+1", "1_0", "\u0661", "1.5", " 1", "9" * 30, "4294967296":
+        with pytest.raises(SystemExit) as ended:
+            __main__.main([*option.split(), text, *(["-o", "x.jsonl"] if "map" in option else [])])
+        assert ended.value.code == 2
+        assert re.search(f"a number from [01] to [0-9]+, not {re.escape(text)}\n",
+                         capsys.readouterr().err)
 
 
 def test_words_without_a_direction_have_no_neighbors(

@@ -424,6 +424,16 @@ def test_no_field_of_the_page_becomes_another_request(
                 assert line.startswith(b"NEAR ") <= (line.count(b"\nNEAR ") == 0)
 
 
+def test_values_of_numpy() -> None:
+    numpy = pytest.importorskip("numpy")
+    for value in True, 1, numpy.bool_(True), numpy.int64(1):
+        assert b" certify=1 " in requests.near("king", certify=value).line
+    for value in False, 0, None, numpy.bool_(False):
+        assert b"certify" not in requests.near("king", certify=value).line
+    with pytest.raises(TypeError, match="^vector has real numbers"):
+        requests.near_vector([10**400] * 3)
+
+
 def test_parse_reply_knows_what_is_certified(hard_client: gloved.Client) -> None:
     answer = hard_client.near("king k=1", certify=True, within=())
     assert answer.info.audit is not None

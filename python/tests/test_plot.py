@@ -235,8 +235,6 @@ def test_refuses_what_it_cannot_do(daemon: Daemon, tmp_path: Path) -> None:
     refused(plot(daemon, "king"), "nothing to write: name a file with -o")
     refused(plot(daemon, "-o", path), "no word to draw")
     refused(plot(daemon, "king", "-o", str(tmp_path / "x.pdf")), ".svg, .png or .html")
-    refused(plot(daemon, "king", "-k", "-1", "-o", path), "from 0 to 1000", status=2)
-    refused(plot(daemon, "king", "-k", "x", "-o", path), "invalid", status=2)
     refused(plot(daemon, "king", "-o", str(tmp_path / "no" / "x.svg")), "No such file")
     refused(plot(daemon, "--words", str(tmp_path / "no"), "-o", path), "No such file")
     refused(plot(daemon, "king", "--model", "none", "-o", path), 'no model "none" here')
