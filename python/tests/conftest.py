@@ -7,6 +7,8 @@ GLOVED_BIN is the directory of gloved's programs: build/dev/bin of the repositor
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import shutil
 import signal
@@ -32,9 +34,35 @@ DEADLINE_SECONDS = 30.0
 sys.path.insert(0, str(REPOSITORY / "python"))
 
 import gloved  # noqa: E402
+import gloved.__main__  # noqa: E402
 
 
 def run_command(
+    *arguments: str, stdin: bytes = b"", cwd: Path = REPOSITORY
+) -> subprocess.CompletedProcess[bytes]:
+    """Runs python3 -m gloved to its end, but in this process: libraries are imported once."""
+    before = os.getcwd()
+    out, err = io.TextIOWrapper(io.BytesIO()), io.TextIOWrapper(io.BytesIO())
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.redirect_stdout(out))
+        stack.enter_context(contextlib.redirect_stderr(err))
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        os.chdir(cwd)
+        try:
+            status = gloved.__main__.main(arguments)
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+        finally:
+            os.chdir(before)
+    texts = []
+    for each in out, err:
+        each.flush()
+        texts.append(each.buffer.getvalue())  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess(arguments, status, *texts)
+
+
+def run_process(
     command: str, *options: str, stdin: bytes = b"", cwd: Path = REPOSITORY
 ) -> subprocess.CompletedProcess[bytes]:
     """Runs python3 -m gloved COMMAND to its end. It must not show a traceback."""

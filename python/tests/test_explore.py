@@ -25,7 +25,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 import gloved
-from conftest import REPOSITORY, Daemon, run_command
+from conftest import REPOSITORY, Daemon, run_process
 from fake import Peer, serving
 from gloved import _explore_answers, _explore_server
 
@@ -508,7 +508,7 @@ def test_typed_words_are_the_words() -> None:
 def run(daemon: Optional[Daemon], *options: str) -> Tuple[int, str]:
     """Exit status and messages of explore that does not start."""
     arguments = ["--socket", daemon.socket] if daemon else []
-    done = run_command("explore", *arguments, *options)
+    done = run_process("explore", *arguments, *options)
     return done.returncode, done.stderr.decode()
 
 

@@ -125,7 +125,7 @@ def outcome(call: Ask, client: Lying) -> Any:
 def test_a_wrong_member_is_an_error_of_gloved(
     lying: Lying, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # All words begin with it: one request for all.
+    # All words begin with it: one request for all, and not 252.
     monkeypatch.setattr(_snapshot, "_BYTES", [b"w"])
     calls: Dict[str, Ask] = {**all_calls(tmp_path), "map": ask_map, "plainly": ask_plainly}
     pick = random.Random(11)

@@ -12,7 +12,7 @@ from typing import Any, Callable, List
 import pytest
 
 import gloved
-from conftest import Daemon, run_command
+from conftest import Daemon, run_command, run_process
 from gloved import __main__, _map
 
 numpy = pytest.importorskip("numpy", reason="map needs numpy (package python3-numpy)")
@@ -95,8 +95,9 @@ def test_the_most_frequent_words_alone(stored: Daemon, tmp_path: Path) -> None:
 
 def test_the_same_model_gives_the_same_bytes(stored: Daemon, tmp_path: Path) -> None:
     maps = []
-    for name in ("a.jsonl", "b.jsonl"):
-        assert draw_map(stored, "-o", str(tmp_path / name)).returncode == 0
+    for name, run in ("a.jsonl", run_process), ("b.jsonl", run_command):
+        done = run("map", "--socket", stored.socket, "-o", str(tmp_path / name))
+        assert done.returncode == 0
         maps.append((tmp_path / name).read_bytes())
     assert maps[0] == maps[1]
 

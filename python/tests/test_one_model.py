@@ -14,7 +14,7 @@ from calls import Ask, Swap, all_calls, plain, text_of_model
 from conftest import REPOSITORY, Daemon
 
 import gloved
-from gloved import KeyedVectors
+from gloved import KeyedVectors, _snapshot
 from gloved._wire import Request
 
 
@@ -74,6 +74,14 @@ def models(
         models = Models(serve_all("--model", f"live={paths[0]}"), Swap(*paths))
         yield models
         models.client.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_prefixes() -> Iterator[None]:
+    """All words in three requests, between which a model may be replaced, and not in 252."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_snapshot, "_BYTES", [b"w0", b"w1", b"w2"])
+        yield
 
 
 @pytest.fixture(scope="module")

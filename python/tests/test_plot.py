@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Tuple
 import pytest
 
 import gloved
-from conftest import REPOSITORY, Daemon, run_command
+from conftest import REPOSITORY, Daemon, run_command, run_process
 from gloved import _neighborhood, _picture, _projection
 
 numpy = pytest.importorskip("numpy", reason="plot needs numpy (package python3-numpy)")
@@ -65,11 +65,12 @@ def test_draws_words_and_their_neighbors(
 
 @pytest.mark.parametrize("form", ["svg", "png", "html"])
 def test_the_same_words_give_the_same_bytes(daemon: Daemon, tmp_path: Path, form: str) -> None:
-    arguments = ("king", "paris", "--analogy", "man", "king", "woman", "-k", "7")
+    arguments = ("--socket", daemon.socket, "king", "paris", "-k", "7")
+    arguments += ("--analogy", "man", "king", "woman")
     pictures = []
-    for name in ("a", "b"):
+    for name, run in ("a", run_process), ("b", run_command):
         path = tmp_path / f"{name}.{form}"
-        assert plot(daemon, *arguments, "-o", str(path)).returncode == 0
+        assert run("plot", *arguments, "-o", str(path)).returncode == 0
         pictures.append(path.read_bytes())
     assert pictures[0] == pictures[1]
     assert str(tmp_path).encode() not in pictures[0]
