@@ -42,7 +42,11 @@ class Socket(socket.socket):
     """
 
     def __del__(self) -> None:
-        self.close()
+        try:
+            self.close()
+        except AttributeError:
+            # A signal's handler ended its __init__.
+            pass
 
 
 def connect(path: Optional[Path]) -> Socket:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import sys
 import weakref
 from pathlib import Path
 from typing import Any, Callable, Iterator, List
@@ -163,6 +164,53 @@ def test_an_error_in_a_loop_over_a_batch_gives_its_connection_back(
         for _ in range(4):
             with pytest.raises((gloved.UnknownWord, ValueError)):
                 loop(kv)
+
+
+class TimeUp(TimeoutError):
+    """What the handler of a signal raises to limit the time of a call."""
+
+
+def interrupted_at(step: int, call: Callable[[], Any]) -> bool:
+    """Whether the call was ended by a TimeUp, raised at that step of the package's code."""
+    package = str(Path(gloved.__file__).parent)
+    steps = 0
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        nonlocal steps
+        if not frame.f_code.co_filename.startswith(package):
+            return None
+        steps += event == "line"
+        if steps == step:
+            raise TimeUp
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except TimeUp:
+        return True
+    finally:
+        sys.settrace(before)
+    # It must not be taken for an error of the connection, nor of the answer.
+    assert steps < step
+    return False
+
+
+@pytest.mark.parametrize("is_connected", [False, True])
+def test_a_call_may_be_interrupted_anywhere(daemon: Any, is_connected: bool) -> None:
+    asked = requests.sim("king", "queen")
+    with gloved.Client(daemon.socket) as client:
+        expected = client.sim("king", "man")
+    step, goes_on = 0, True
+    while goes_on:
+        step += 1
+        with gloved.Client(daemon.socket, max_connections=1, timeout=1, retries=0) as client:
+            if is_connected:
+                client.ping()
+            goes_on = interrupted_at(step, lambda: client.ask(asked))
+            assert client.sim("king", "man") == expected, f"step {step}"
+    assert step > 50
 
 
 def test_an_absent_daemon_keeps_no_frame(tmp_path: Path) -> None:
