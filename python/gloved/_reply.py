@@ -278,6 +278,8 @@ def lists(reply: Reply) -> List[WordList]:
             whole(each["words"]),
             whole(each["missing"]),
             text(each["checksum"]),
+            whole(each.get("replaced", 0)),
+            text(each.get("origin", "")),
         )
         for each in results(reply)
     ]

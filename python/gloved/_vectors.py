@@ -81,7 +81,7 @@ def rows_from_base64(texts: Iterable[str]) -> Any:
     if len({len(each) for each in vectors}) != 1:
         raise ValueError("vectors of different lengths")
     if numpy is not None:
-        return numpy.stack(vectors)
+        return read_only(numpy.stack(vectors))
     return vectors
 
 

@@ -113,6 +113,12 @@ class Client:
         )
         return make, (self._socket,)
 
+    def _impatient(self) -> Client:
+        """Another client of the same daemon, which tries once and waits for a second."""
+        return Client(
+            self._socket, model=self.model, timeout=min(self._timeout, 1.0), retries=0
+        )
+
     def close(self) -> None:
         """Closes the connections, each once no call uses it. Later calls raise ValueError."""
         self._pool.close()

@@ -190,7 +190,9 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
 
     def __repr__(self) -> str:
         try:
-            model = self._call(Call.model)
+            # A log or a debugger does not wait for a daemon that restarts.
+            with self._client._impatient() as client:
+                model = KeyedVectors(client)._call(Call.model)
         except (GlovedError, ValueError) as error:
             return f"KeyedVectors<{error}>"
         return f"KeyedVectors<vector_size={model.dim}, {model.rows} keys, model {model.model!r}>"
@@ -651,10 +653,13 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         Leeuwenberg and others, 2016. UnknownWord: a word is unknown. ValueError: topn is below 1.
         """
         _refuse_all(topn, "a number of neighbours is wanted")
+        # Before a word that is unknown, as in gensim.
+        if topn < 1:
+            raise ValueError(f"topn is {topn}: there are no neighbours to compare with")
 
         def ask(call: Call) -> float:
             a, b = call.word(wa), call.word(wb)
-            near = _near(call, [a], [1.0], call.k(topn), None) if topn > 0 else []
+            near = _near(call, [a], [1.0], call.k(topn), None)
             if not near:
                 raise ValueError("the word has no neighbours to compare with")
             return call.similarity(a, b) / sum(score for _, score in near)

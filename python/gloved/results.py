@@ -53,6 +53,10 @@ class WordList(NamedTuple):
     missing: int
     checksum: str
     """Of the words that the model has: the same for lists that give the same answers."""
+    replaced: int = 0
+    """How many of its words the model has in another case alone."""
+    origin: str = ""
+    """"file", or "pipe"; "kept" if the last RELOAD could not read it, so that it is as before."""
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,7 @@ def test_lists(client: gloved.Client) -> None:
     assert (animals.list, animals.words, animals.missing) == ("animals", 13, 2)
     assert (pets.list, pets.words, pets.missing) == ("pets", 3, 0)
     assert len(pets.checksum) == 16 and pets.checksum != animals.checksum
+    assert (pets.origin, pets.replaced) == ("file", 0)
     near = client.near("snake", within="animals", k=2)
     assert [each.word for each in near] == ["cat", "fish"]
     assert client.near("snake", within=("animals", "pets"), without=["pets"]) == []

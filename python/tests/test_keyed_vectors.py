@@ -19,6 +19,7 @@ import pytest
 
 import gloved
 from conftest import REPOSITORY, Daemon
+from fake import serving
 from gloved import KeyedVectors, UnknownWord, ZeroVector, _evaluation
 
 ODD_TEXT = b"""\
@@ -383,8 +384,9 @@ def test_sets_of_words(kv: KeyedVectors) -> None:
     near = sum(score for _, score in kv.most_similar("king", topn=7))
     expected = kv.similarity("king", "man") / near
     assert kv.relative_cosine_similarity("king", "man", 7) == pytest.approx(expected)
-    with pytest.raises(ValueError):
-        kv.relative_cosine_similarity("king", "man", 0)
+    for word in "man", "", -1:
+        with pytest.raises(ValueError):
+            kv.relative_cosine_similarity("king", word, 0)
 
 
 def test_get_mean_vector(kv: KeyedVectors) -> None:
@@ -611,6 +613,10 @@ def test_repr_tells_the_model(kv: KeyedVectors, tmp_path: Path) -> None:
     assert repr(kv) == f"KeyedVectors<vector_size=100, 10002 keys, model {name!r}>"
     absent = KeyedVectors(gloved.Client(tmp_path / "absent.sock", retries=0))
     assert "absent.sock" in repr(absent)
+    # Whoever prints it does not wait until a daemon answers.
+    with serving(lambda peer: None) as server:
+        assert "KeyedVectors<" in repr(KeyedVectors(gloved.Client(server.socket, retries=3)))
+    assert len(server.lines) == 1
 
 
 @pytest.mark.parametrize(

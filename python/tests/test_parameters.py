@@ -424,8 +424,9 @@ def test_no_field_of_the_page_becomes_another_request(
                 assert line.startswith(b"NEAR ") <= (line.count(b"\nNEAR ") == 0)
 
 
-def test_values_of_numpy() -> None:
+def test_values_of_numpy(hard_client: gloved.Client) -> None:
     numpy = pytest.importorskip("numpy")
+    assert not hard_client.vec(["king k=1"]).flags.writeable
     for value in True, 1, numpy.bool_(True), numpy.int64(1):
         assert b" certify=1 " in requests.near("king", certify=value).line
     for value in False, 0, None, numpy.bool_(False):
