@@ -47,6 +47,11 @@ def _shared_area(a: Box, b: Box) -> float:
     return width * height if width > 0 and height > 0 else 0.0
 
 
+def _short(text: str, most: int = 60) -> str:
+    """What fits into a picture: matplotlib draws no text of some thousand letters as PNG."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 class _Drawing:
     def __init__(self, found: Neighborhood, projection: Projection, title: str) -> None:
         self._found = found
@@ -110,7 +115,7 @@ class _Drawing:
         place = self._found.places[number]
         right, up, horizontal, vertical = anchor
         return self._axes.annotate(
-            visible(place.word),
+            _short(visible(place.word)),
             self._points[number],
             (right, up),
             textcoords="offset points",
@@ -173,7 +178,7 @@ def picture(found: Neighborhood, projection: Projection, title: str, form: str) 
         "path.simplify": False,
     }
     with matplotlib.rc_context(settings):
-        drawing = _Drawing(found, projection, visible(title))
+        drawing = _Drawing(found, projection, _short(visible(title), 100))
         drawing.draw()
         if form != "html":
             return _rendered(drawing, form)

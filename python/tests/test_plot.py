@@ -231,6 +231,17 @@ def test_files_of_others_stay(daemon: Daemon, tmp_path: Path) -> None:
         assert (directory / name).read_text() == "mine\n"
 
 
+def test_long_words_are_shortened(
+    serve_text: Callable[[bytes], Daemon], tmp_path: Path
+) -> None:
+    long = "x" * 5_000
+    daemon = serve_text(f"king 1 2\nqueen 2 1\n{long} 1 1\n".encode())
+    for form in "png", "svg":
+        assert plot(daemon, long, "king", "-o", str(tmp_path / f"a.{form}")).returncode == 0
+    texts = texts_of((tmp_path / "a.svg").read_bytes())
+    assert "x" * 59 + "…" in texts and max(map(len, texts)) < 200
+
+
 def test_refuses_what_it_cannot_do(daemon: Daemon, tmp_path: Path) -> None:
     path = str(tmp_path / "x.svg")
     refused(plot(daemon, "king"), "nothing to write: name a file with -o")
