@@ -65,9 +65,8 @@ def connect(path: Optional[Path]) -> Socket:
         except PermissionError:
             denied.append(f"{each}: permission denied{_who_may(each)}")
         except OSError as error:
-            if error.errno is None and type(error) is not OSError:
+            if not _is_of_socket(error):
                 raise
-            # A path that is too long has no number.
             errors.append(f"{each}: {error.strerror or error}")
         except ValueError as error:
             errors.append(f"{each!r}: {error}")
@@ -88,8 +87,7 @@ def send(opened: Socket, outgoing: bytearray) -> bool:
     except BlockingIOError:
         pass
     except OSError as error:
-        if error.errno is None:
-            # Not the system's: a signal's handler raised it, as to end the call.
+        if not _is_of_socket(error):
             raise
         outgoing.clear()
         return False
@@ -106,12 +104,22 @@ def receive(opened: Socket) -> bytes:
     except BlockingIOError:
         raise
     except OSError as error:
-        if error.errno is None:
+        if not _is_of_socket(error):
             raise
         raise ConnectionFailed(f"the connection to gloved failed: {error}") from None
     if not data:
         raise ConnectionFailed("gloved closed the connection before it answered")
     return data
+
+
+def _is_of_socket(error: OSError) -> bool:
+    """Whether a call in here failed. The handler of a signal may raise such an error meanwhile, as
+    to end the call of a client: that one comes out of a frame of other code."""
+    raised_at = error.__traceback__
+    while raised_at is not None and raised_at.tb_next is not None:
+        raised_at = raised_at.tb_next
+    modules = (__name__, socket.__name__)
+    return raised_at is not None and raised_at.tb_frame.f_globals.get("__name__") in modules
 
 
 def _connect(path: str) -> Socket:

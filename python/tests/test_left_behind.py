@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gc
+import os
 import sys
 import weakref
 from pathlib import Path
-from typing import Any, Callable, Iterator, List
+from typing import Any, Callable, Iterator, List, Tuple
 
 import pytest
 from fake import Peer, serving
@@ -170,7 +172,7 @@ class TimeUp(TimeoutError):
     """What the handler of a signal raises to limit the time of a call."""
 
 
-def interrupted_at(step: int, call: Callable[[], Any]) -> bool:
+def interrupted_at(step: int, told: Tuple[Any, ...], call: Callable[[], Any]) -> bool:
     """Whether the call was ended by a TimeUp, raised at that step of the package's code."""
     package = str(Path(gloved.__file__).parent)
     steps = 0
@@ -181,7 +183,7 @@ def interrupted_at(step: int, call: Callable[[], Any]) -> bool:
             return None
         steps += event == "line"
         if steps == step:
-            raise TimeUp
+            raise TimeUp(*told)
         return trace
 
     before = sys.gettrace()
@@ -198,7 +200,10 @@ def interrupted_at(step: int, call: Callable[[], Any]) -> bool:
 
 
 @pytest.mark.parametrize("is_connected", [False, True])
-def test_a_call_may_be_interrupted_anywhere(daemon: Any, is_connected: bool) -> None:
+@pytest.mark.parametrize("told", [(), (errno.ETIME, os.strerror(errno.ETIME))])
+def test_a_call_may_be_interrupted_anywhere(
+    daemon: Any, is_connected: bool, told: Tuple[Any, ...]
+) -> None:
     asked = requests.sim("king", "queen")
     with gloved.Client(daemon.socket) as client:
         expected = client.sim("king", "man")
@@ -208,7 +213,7 @@ def test_a_call_may_be_interrupted_anywhere(daemon: Any, is_connected: bool) -> 
         with gloved.Client(daemon.socket, max_connections=1, timeout=1, retries=0) as client:
             if is_connected:
                 client.ping()
-            goes_on = interrupted_at(step, lambda: client.ask(asked))
+            goes_on = interrupted_at(step, told, lambda: client.ask(asked))
             assert client.sim("king", "man") == expected, f"step {step}"
     assert step > 50
 
