@@ -685,7 +685,8 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
 
         Returns the share of all, and a dict for each section and for all: «section», its name,
         and «correct» and «incorrect», lists of (a, b, c, expected). The share is 0 if no question
-        counts. gloved-eval(1) gives the same figures.
+        counts. gloved-eval(1) gives the same figures, but for words of mixed case, such as eBay,
+        which it takes as they are written.
 
         ValueError: a question comes before the first section. NotImplementedError: the
         similarity_function is another one, which gensim ignores.
@@ -730,7 +731,8 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         dummy4unknown     count pairs with an unknown word as similarity 0; else they are left out
 
         Returns Pearson's and Spearman's correlation, each with its two-tailed p-value, and the
-        percentage of pairs with an unknown word. gloved-eval(1) gives the same figures.
+        percentage of pairs with an unknown word. gloved-eval(1) gives the same figures, but for
+        words of mixed case, such as eBay, which it takes as they are written.
 
         ValueError: no pair counts, or only one.
         """
