@@ -66,6 +66,7 @@ class Call(OneModel):
         for each in self._client.models():
             if self._client.model in (None, each.model):
                 self.require(each.generation)
+                self._cache.model = each
                 return each
         raise Unavailable(f"the daemon does not serve {self._client.model!r} any more")
 

@@ -23,6 +23,7 @@ from ._one_model import OneModel
 from ._reply import Reply
 from ._wire import Request
 from .errors import Internal
+from .results import Model
 
 if TYPE_CHECKING:
     from .client import Client
@@ -189,6 +190,8 @@ class Cache:
     def __init__(self, client: Client) -> None:
         self.client = client
         self._lock = threading.Lock()
+        self.model: Optional[Model] = None
+        """What the daemon told of the model; None before, and once another one was noticed."""
         self._snapshot: Optional[Snapshot] = None
         self._noted_at = 0.0
         _fork.watch(self)
@@ -203,6 +206,9 @@ class Cache:
         cached = self._snapshot
         if cached is not None and cached.generation != generation:
             self._snapshot = None
+        told = self.model
+        if told is not None and told.generation != generation:
+            self.model = None
 
     def snapshot(self, *, vectors: bool) -> Snapshot:
         """All words of the model, and all its vectors if they are wanted.

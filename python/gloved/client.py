@@ -95,6 +95,11 @@ class Client:
     ping = _verb(requests.ping)
     help = _verb(requests.help)
 
+    def __repr__(self) -> str:
+        named = "" if self.model is None else f", model={self.model!r}"
+        paths = " or ".join(map(str, _socket.candidates(self._socket)))
+        return f"{type(self).__name__}({paths!r}{named})"
+
     def __enter__(self) -> Client:
         return self
 
@@ -112,12 +117,6 @@ class Client:
             max_connections=self._max_connections,
         )
         return make, (self._socket,)
-
-    def _impatient(self) -> Client:
-        """Another client of the same daemon, which tries once and waits for a second."""
-        return Client(
-            self._socket, model=self.model, timeout=min(self._timeout, 1.0), retries=0
-        )
 
     def close(self) -> None:
         """Closes the connections, each once no call uses it. Later calls raise ValueError."""

@@ -189,12 +189,10 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         return type(self), (self._client,)
 
     def __repr__(self) -> str:
-        try:
-            # A log or a debugger does not wait for a daemon that restarts.
-            with self._client._impatient() as client:
-                model = KeyedVectors(client)._call(Call.model)
-        except (GlovedError, ValueError) as error:
-            return f"KeyedVectors<{error}>"
+        """What is known without asking, for a debugger or a log must not wait for the daemon."""
+        model = self._cache.model
+        if model is None:
+            return f"KeyedVectors<{self._client!r}>"
         return f"KeyedVectors<vector_size={model.dim}, {model.rows} keys, model {model.model!r}>"
 
     def __enter__(self) -> KeyedVectors:
@@ -1000,7 +998,7 @@ def connect(
     )
     vectors = KeyedVectors(client)
     try:
-        len(vectors)
+        vectors._call(Call.model)
     except BaseException:
         client.close()
         raise

@@ -19,7 +19,7 @@ import pytest
 
 import gloved
 from conftest import REPOSITORY, Daemon
-from fake import serving
+from fake import Peer, serving
 from gloved import KeyedVectors, UnknownWord, ZeroVector, _evaluation
 
 ODD_TEXT = b"""\
@@ -608,15 +608,23 @@ def test_iteration_is_refused_at_once(kv: KeyedVectors) -> None:
             loop(kv)  # type: ignore[operator]
 
 
-def test_repr_tells_the_model(kv: KeyedVectors, tmp_path: Path) -> None:
+def test_repr_tells_the_model(kv: KeyedVectors) -> None:
     name = kv.client.models()[0].model
-    assert repr(kv) == f"KeyedVectors<vector_size=100, 10002 keys, model {name!r}>"
-    absent = KeyedVectors(gloved.Client(tmp_path / "absent.sock", retries=0))
-    assert "absent.sock" in repr(absent)
-    # Whoever prints it does not wait until a daemon answers.
-    with serving(lambda peer: None) as server:
-        assert "KeyedVectors<" in repr(KeyedVectors(gloved.Client(server.socket, retries=3)))
-    assert len(server.lines) == 1
+    told = f"KeyedVectors<vector_size=100, 10002 keys, model {name!r}>"
+    with gloved.connect(kv.client._socket) as connected:
+        assert repr(connected) == told
+        # Another model has another size, which nobody has told.
+        connected._cache.note("another generation")
+        assert str(kv.client._socket) in repr(connected)
+        assert connected.vector_size == 100
+        assert repr(connected) == told
+
+
+def test_repr_asks_nothing() -> None:
+    with serving(Peer.ignore) as server:
+        silent = KeyedVectors(gloved.Client(server.socket, model="some", timeout=0.2, retries=0))
+        assert repr(silent) == f"KeyedVectors<Client({server.socket!r}, model='some')>"
+    assert server.lines == []
 
 
 @pytest.mark.parametrize(
