@@ -257,7 +257,7 @@ TEST(EvalReport, JsonOfAnalogies) {
 }
 
 TEST(EvalReport, Pairs) {
-    PairScore score{3, 1, 0.5, std::nan("")};
+    PairScore score{3, 1, 0.5, std::nan(""), {}};
     EXPECT_EQ(table(score),
               "pairs\tskipped\tskipped_percent\tpearson\tspearman\n3\t1\t25.00\t0.500000\t-\n");
     EXPECT_EQ(json({"g", "0f", {}}, score),
