@@ -49,6 +49,7 @@ bool names_a_remedy(const std::string& message) {
                                            "write its rows as text ",
                                            "take the vectors.txt ",
                                            "replace each run of blanks ",
+                                           "remove blanks ",
                                            "it is converted already",
                                            "the command before the pipe failed",
                                            "leave --member out",

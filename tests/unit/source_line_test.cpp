@@ -74,6 +74,8 @@ TEST(Line, KeepsAKeyThatEndsInANumberOnceDimIsCertain) {
     ASSERT_FALSE(parse_line("Windows 8.1 4 5 6", 3, key, values.data(), true));
     EXPECT_EQ(key, "Windows 8.1");
     EXPECT_EQ(values, (std::vector<float>{4, 5, 6}));
+    // Of a wider line.
+    EXPECT_TRUE(parse_line("Windows 8.1 4.5 4 5 6", 3, key, values.data(), true));
 }
 
 TEST(Line, LeavesOutBlanksAndCarriageReturnsAtTheEnd) {
@@ -100,7 +102,7 @@ TEST(Line, NamesWhatIsWrong) {
         {"the\t1\t2", LineFault::too_few_fields, "TABs"},
         {"the 1.0 2.0 3.0", LineFault::too_many_fields, "\"1.0\" stands before the last 2"},
         {"version 2.0 1 2", LineFault::too_many_fields,
-         "if this word ends in a number, and most lines have 2 numbers, --dim 2 keeps it"},
+         "a word that ends in one number is kept if --dim 2 is given and most words end otherwise"},
         {"the 1 x", LineFault::bad_number,
          "field 3 of 3 is \"x\", which is not a number (the word is \"the\")"},
         {"the 1 2f", LineFault::bad_number, "\"2f\""},

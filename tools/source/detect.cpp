@@ -430,8 +430,7 @@ Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, 
     const auto body = plain ? lines : first_lines(head.substr(detected.body_offset), whole);
     const std::size_t width = detected.dim + (detected.format == SourceFormat::norms ? 1 : 0);
     const bool given = dim != 0 || detected.header_rows;
-    detected.dim_is_certain =
-        (dim != 0 && detected.header_rows) || (given && most_lines_have(body, width));
+    detected.dim_is_certain = given && most_lines_have(body, width);
     return detected;
 }
 

@@ -32,8 +32,8 @@ inline constexpr std::size_t kHeadBytes = 4 << 20;
 struct Detected {
     SourceFormat format = SourceFormat::glove;  ///< never automatic
     std::size_t dim = 0;                        ///< numbers per word
-    /// A header or the user gives `dim`, and most lines agree, or both give it: what stands before
-    /// the last `dim` fields is the word, even if it ends in a number.
+    /// A header or the user gives `dim`, and most lines agree: what stands before the last `dim`
+    /// fields is the word, even if it ends in a number.
     bool dim_is_certain = false;
     std::optional<std::uint64_t> header_rows;  ///< rows in a first line «rows dim», if there is one
     bool bom = false;                          ///< the source starts with kByteOrderMark

@@ -52,6 +52,13 @@ bool is_inf_or_nan(std::string_view text) {
 
 LineProblem bad_field(std::string_view token, std::size_t field, std::size_t fields,
                       std::string_view key) {
+    if (key.empty()) {
+        return {
+            LineFault::padded,
+            fmt::format("field {} of {} is {}, which is not a number, and the line begins with "
+                        "a blank; remove blanks at the beginning of lines first (sed 's/^ *//')",
+                        field, fields, printable(token))};
+    }
     const auto problem = [&](LineFault fault, std::string_view what) {
         return LineProblem{fault, fmt::format("field {} of {} is {}, {} (the word is {})", field,
                                               fields, printable(token), what, printable(key))};
@@ -74,6 +81,11 @@ LineProblem too_few_fields(std::string_view line, std::size_t dim, std::size_t f
                 fields, fields == 1 ? "" : "s", dim, dim == 1 ? "" : "s", printable(first, 40),
                 tabs ? "; it is separated by TABs: replace them with blanks first (tr '\\t' ' ')"
                      : "")};
+}
+
+/// Whether a key has two numbers at its end, as the beginning of a line of more numbers has.
+bool ends_in_two_numbers(std::string_view key) {
+    return ends_in_number(key) && ends_in_number(key.substr(0, key.rfind(' ')));
 }
 
 /// The value of one unit in a printed number's last decimal: 0.01 for «6.53», 1 for «7», 0.1 for
@@ -147,14 +159,14 @@ std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, st
         values[i] = number.value;
         at += token.size() + 1;
     }
-    if (!dim_is_certain && ends_in_number(key)) {
+    if (dim_is_certain ? ends_in_two_numbers(key) : ends_in_number(key)) {
         return LineProblem{
             LineFault::too_many_fields,
             fmt::format("{} fields found, a word and {} numbers expected: the number {} stands "
-                        "before the last {}; if the lines have more numbers, --dim says how many; "
-                        "if this word ends in a number, and most lines have {} numbers, --dim {} "
-                        "keeps it",
-                        fields, dim, printable(key.substr(key.rfind(' ') + 1), 40), dim, dim, dim)};
+                        "before the last {}; if the lines have more numbers, the header or --dim "
+                        "says too few; a word that ends in one number is kept if --dim {} is given "
+                        "and most words end otherwise",
+                        fields, dim, printable(key.substr(key.rfind(' ') + 1), 40), dim, dim)};
     }
     return check_key(key);
 }

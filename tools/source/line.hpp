@@ -52,7 +52,7 @@ bool ends_in_number(std::string_view key);
 ///
 /// Unless dim_is_certain, a line whose key ends_in_number is refused as too_many_fields. Such a
 /// line usually comes from a file with more than `dim` numbers, where every key would end in a
-/// number.
+/// number. If the key ends in two, it is always refused: the line has another width.
 std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, std::string_view& key,
                                       float* values, bool dim_is_certain = false);
 
