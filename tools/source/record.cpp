@@ -270,9 +270,11 @@ class RecordSearch {
         reading.signs += best.signs;
     }
 
-    /// Whether the numbers have any sizes: not those of the file, nor some of their own.
+    /// Whether the numbers have any sizes: not those of the file, nor some of their own. Where all
+    /// numbers of the file are such, the LF behind them tells that they are in their place.
     bool is_garbage(std::size_t blank) const {
         if (layout_.dim < kFewNumbers) return false;
+        if (layout_.newline.value_or(false) && !layout_.sizes.tell_at_a_glance()) return false;
         const std::size_t looked_at = std::min(layout_.dim, kManyNumbers);
         const double bits = std::min(layout_.sizes.bits_over_random(numbers(blank), looked_at),
                                      NumberSizes().bits_over_random(numbers(blank), looked_at));
