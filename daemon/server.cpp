@@ -177,6 +177,11 @@ bool Server::run(const std::function<void()>& on_ready) {
     load_models();
     while (!main_loop_.stopped()) loops_.front()->run_one();
     for (const auto& loop : loops_) loop->stop_thread();
+    // Now that all loops have ended: the last connection's end also stops the main loop.
+    if (cut_connections_ > 0) {
+        log_warning("{}: cut connections: {}; requests without a whole answer: {}", cut_reason_,
+                    cut_connections_.load(), cut_requests_.load());
+    }
     block_signals();  // no handler is left, so a signal would end the process
     end_log();
     if (!fault_) exit_after(kMaxStopTime);
@@ -461,16 +466,11 @@ void Server::handle_second_signal(int number) {
 
 void Server::cut_connections(const std::string& why) {
     if (std::exchange(is_cut_, true)) return;
-    const auto sum = std::make_shared<SessionLoop::Cut>();
-    const auto left = std::make_shared<std::size_t>(loops_.size());
-    on_all_loops([this, why, sum, left](SessionLoop& loop) {
-        asio::post(main_loop_, [why, sum, left, cut = loop.cut_all()] {
-            sum->connections += cut.connections;
-            sum->requests += cut.requests;
-            if (--*left > 0 || sum->connections == 0) return;
-            log_warning("{}: cut connections: {}; requests without a whole answer: {}", why,
-                        sum->connections, sum->requests);
-        });
+    cut_reason_ = why;
+    on_all_loops([this](SessionLoop& loop) {
+        const SessionLoop::Cut cut = loop.cut_all();
+        cut_connections_ += cut.connections;
+        cut_requests_ += cut.requests;
     });
 }
 

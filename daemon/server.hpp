@@ -138,6 +138,9 @@ class Server final : private SessionLoop::Owner {
     bool accepting_ = false;  // accept_connections runs
     bool draining_ = false;
     bool is_cut_ = false;  // cut_connections was called
+    std::string cut_reason_;
+    std::atomic<std::size_t> cut_connections_ = 0;  // by all loops
+    std::atomic<std::size_t> cut_requests_ = 0;
     Clock::time_point drain_began_;
     Clock::time_point drain_deadline_ = Clock::time_point::max();
     const Clock::time_point started_ = Clock::now();
