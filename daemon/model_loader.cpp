@@ -112,7 +112,7 @@ Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& sett
 Loaded load_model(const ModelSetting& setting, const Settings& settings, PipeTexts& pipes,
                   const LoadedModel* old) {
     std::optional<WordLists::Before> before;
-    if (old != nullptr) before.emplace(old->vocabulary().lists(), old->model());
+    if (old != nullptr) before.emplace(WordLists::Before{old->vocabulary().lists(), old->model()});
     const bool is_reload = old != nullptr;
     auto opened = open_model(setting, settings, is_reload, pipes, before ? &*before : nullptr);
     if (!opened) return opened.error();
