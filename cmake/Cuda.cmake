@@ -2,8 +2,9 @@
 # /usr/local/cuda); with its nvcc the cuda engine is built, with its headers alone still the tests
 # of the engine's host code. Sets GLOVED_HAVE_NVCC and GLOVED_HAVE_CUDA_HEADERS.
 set(GLOVED_CUDA "auto" CACHE STRING
-  "auto: build the cuda engine where nvcc 12 or newer is found; on: fail without it; off")
-set_property(CACHE GLOVED_CUDA PROPERTY STRINGS auto on off)
+  "auto: build the cuda engine where nvcc 12 or newer is found; on: fail without it; host: only \
+tests of its host code, by CUDA's headers; off")
+set_property(CACHE GLOVED_CUDA PROPERTY STRINGS auto on host off)
 set(GLOVED_CUDA_ARCHITECTURES "all" CACHE STRING
   "all: 75 to the newest that this nvcc knows, and PTX; native; or as CMAKE_CUDA_ARCHITECTURES")
 
@@ -18,6 +19,10 @@ endif()
 find_package(CUDAToolkit 12.0 QUIET)
 if(CUDAToolkit_FOUND)
   set(GLOVED_HAVE_CUDA_HEADERS ON)
+endif()
+if(gloved_cuda STREQUAL "host")
+  message(STATUS "cuda engine: not built (GLOVED_CUDA=host)")
+  return()
 endif()
 # Sanitizers and nvcc's host code do not mix; the host code of the engine is tested under them
 # through the fake runtime.
