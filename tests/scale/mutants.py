@@ -35,6 +35,7 @@ import os
 import random
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -196,9 +197,9 @@ def pick(arguments):
 def planted(row):
     """A row's fault stands in its source meanwhile. Yields whether its line is still there."""
     path = ROOT / row["file"]
-    # Where no Git is, as in an exported tree, the text in memory must do.
+    # Without Git, or in an exported tree, the text in memory must do.
     git = ["git", "-C", ROOT, "status", "--porcelain", "--", path]
-    if subprocess.run(git, capture_output=True).stdout:
+    if shutil.which("git") and subprocess.run(git, capture_output=True).stdout:
         refuse(f"{path} has uncommitted changes: commit them; git restore removes a left fault")
     original = path.read_text() if path.exists() else ""
     lines = original.split("\n")
