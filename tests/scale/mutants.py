@@ -259,11 +259,14 @@ def finders(row, arguments):
     status = build(arguments)
     if status != 0:
         return HANGS if status is None else BUILD
-    found = ""
+    found = CTEST
     if row["found_by"] not in (NOT_RUN, NOT_FOUND, NOT_PLANTED, HANGS, BUILD, CTEST):
         names = "|".join(re.escape(name) for name in row["found_by"].split(" "))
         found = failed_tests(arguments, "--no-tests=ignore", "-R", f"^({names})$")
-    return found or failed_tests(arguments, "--no-tests=error") or NOT_FOUND
+    # A test that is not built says nothing about the fault; without a fault, all others passed.
+    if found in ("", CTEST):
+        found = failed_tests(arguments, "--no-tests=error") or NOT_FOUND
+    return found
 
 
 def rows_of(path):
