@@ -8,7 +8,7 @@ namespace gloved::kernels {
 
 ThreadPool::ThreadPool(unsigned threads, std::chrono::microseconds patience) {
     if (threads == 0) threads = usable_processors();
-    if (threads <= processor_quota()) patience_ = patience;
+    if (threads <= usable_processors()) patience_ = patience;
     try {
         for (unsigned worker = 1; worker < threads; ++worker) {
             threads_.emplace_back([this, worker] { loop(worker); });

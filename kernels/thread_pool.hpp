@@ -22,8 +22,8 @@ class ThreadPool {
     /// Starts threads − 1 threads: with the caller of `run`, work runs on `threads` threads. 0: one
     /// per usable processor. `patience`: for how long a thread that has nothing to do looks for
     /// work before it sleeps; so `run` takes less time, at the price of busy processors. None looks
-    /// if the quota of the control group feeds fewer processors. Throws std::system_error if the
-    /// system refuses a thread.
+    /// if there are more threads than usable processors: one that looks would keep another from its
+    /// work. Throws std::system_error if the system refuses a thread.
     explicit ThreadPool(unsigned threads, std::chrono::microseconds patience = {});
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;

@@ -229,14 +229,14 @@ TEST(ThreadPool, PassesAnExceptionOnAndStaysUsable) {
 }
 
 TEST(ThreadPool, LooksForWorkAndThenSleeps) {
-    if (processor_quota() < 3) GTEST_SKIP() << "skipped: the control group has no three processors";
+    if (usable_processors() < 2) GTEST_SKIP() << "skipped: there are no two processors";
     const auto becomes = [](bool awake, const kernels::ThreadPool& pool) {
         const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
         while (pool.awake() != awake && std::chrono::steady_clock::now() < end)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         return pool.awake() == awake;
     };
-    kernels::ThreadPool pool(3, std::chrono::milliseconds(200));
+    kernels::ThreadPool pool(2, std::chrono::milliseconds(200));
     for (int round = 0; round < 3; ++round) {
         EXPECT_TRUE(becomes(true, pool)) << round;
         EXPECT_TRUE(becomes(false, pool)) << round;
@@ -244,7 +244,17 @@ TEST(ThreadPool, LooksForWorkAndThenSleeps) {
     }
     std::atomic<int> calls = 0;
     pool.run([&](unsigned) { ++calls; });
-    EXPECT_EQ(calls, 3);
+    EXPECT_EQ(calls, 2);
+}
+
+TEST(ThreadPool, MoreThreadsThanProcessorsSleepAtOnce) {
+    const auto begun = std::chrono::steady_clock::now();
+    {
+        // Its end waits for threads that look for work.
+        kernels::ThreadPool pool(usable_processors() + 1, std::chrono::minutes(1));
+        pool.run([](unsigned) {});
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(50));
 }
 
 }  // namespace
