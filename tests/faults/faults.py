@@ -1,23 +1,19 @@
-"""Shared by the programs of this folder: strace, comparing models by their bytes, tables."""
-import argparse
+"""Shared by the programs of this folder: strace, sources, comparing models by their bytes."""
 import gzip
 import hashlib
-import math
 import os
 import random
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 import zipfile
 
-SKIPPED = 77  # ctest's SKIP_RETURN_CODE
+import harness
+
 MODEL = "m"
 MODEL_FILES = {"keys", "values", "planes", "report.json"}
 STRAY = f".{MODEL}.gloved-"
-PATIENCE_S = 120
 # Runs to wait for a call that threads make in one run and not in another.
 TRIES = 5
 # Calls that change the disk, and those that decide about it. No occurrence is left out.
@@ -28,53 +24,9 @@ CHANGES = {
     "splice", "symlinkat", "sync", "sync_file_range", "syncfs", "unlink", "unlinkat", "write",
     "writev",
 }  # fmt: skip
-
-
-def skip(reason):
-    """Ends the program, which has checked nothing yet, because the machine does not allow it."""
-    print(f"skipped: {reason}")
-    sys.exit(SKIPPED)
-
-
-def need_program(name, package):
-    """Ends the program if another one is missing: as skipped, or failed with GLOVED_NO_SKIP."""
-    if shutil.which(name) is None:
-        print(f"skipped: there is no {name} here (package {package})")
-        sys.exit(1 if os.environ.get("GLOVED_NO_SKIP") else SKIPPED)
-
-
-def parser(doc):
-    made = argparse.ArgumentParser(
-        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    made.add_argument("bin", help="the build's folder of programs, build/dev/bin")
-    made.add_argument(
-        "--input",
-        choices=("text", "gz", "zip"),
-        default="text",
-        help="what gloved-convert reads (%(default)s)",
-    )
-    made.add_argument(
-        "--seed",
-        type=int,
-        default=random.SystemRandom().randrange(1 << 32),
-        help="seed of random choices (default: random; printed)",
-    )
-    return made
-
-
-def run(command, **options):
-    """Runs a command to its end, with an empty stdin."""
-    return subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=PATIENCE_S,
-        **options,
-    )
-
+INPUT = harness.option(
+    "--input", "text", "what gloved-convert reads", choices=("text", "gz", "zip")
+)
 
 # libzip asks for the local time. Without TZ the C library reads a file for it, and ignores faults.
 os.environ["TZ"] = "UTC0"
@@ -164,7 +116,7 @@ class Bench:
             sys.exit(f"an undisturbed run does not bring the model back; beside it {self.strays()}")
 
     def convert(self, input_path, **options):
-        return run(self.command(input_path), **options)
+        return harness.run(self.command(input_path), **options)
 
     @staticmethod
     def content(directory):
@@ -207,7 +159,7 @@ class Bench:
 
     def verified(self, directory=None):
         """None if gloved-verify accepts it, else its output."""
-        done = run([self.verify_program, directory or self.model])
+        done = harness.run([self.verify_program, directory or self.model])
         return None if done.returncode == 0 else (done.stdout + done.stderr).strip()
 
 
@@ -270,12 +222,13 @@ def has_gpu():
 
 
 def need_strace():
-    need_program("strace", "strace")
+    harness.need_program("strace", "strace")
     with tempfile.TemporaryDirectory() as work:
         log = os.path.join(work, "log")
-        probe = run(strace_command(log, "close:error=EIO:when=1") + ["/bin/true"])
+        probe = harness.run(strace_command(log, "close:error=EIO:when=1") + ["/bin/true"])
         if not os.path.exists(log) or not any(call.injected for call in calls_of(log)):
-            skip(f"strace cannot trace here ({probe.stderr.strip() or 'it injects nothing'})")
+            why = probe.stderr.strip() or "it injects nothing"
+            harness.skip(f"strace cannot trace here ({why})")
 
 
 def first_own_call(calls, input_path):
@@ -293,77 +246,3 @@ def spread(numbers, count):
     if count == 1:
         return [numbers[0]]
     return sorted({numbers[round(i * (len(numbers) - 1) / (count - 1))] for i in range(count)})
-
-
-def print_table(header, rows):
-    widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
-    for row in [header, *rows]:
-        cells = [str(row[0]).ljust(widths[0])]
-        cells += [
-            str(cell).rjust(width) if str(cell).isdigit() else str(cell).ljust(width)
-            for cell, width in zip(row[1:], widths[1:])
-        ]
-        print("  ".join(cells).rstrip())
-
-
-class Failures:
-    """Counts failures and prints the first ones at once."""
-
-    SHOWN = 20
-
-    def __init__(self, word="FAILED"):
-        self.count = 0
-        self.word = word
-
-    def add(self, text):
-        self.count += 1
-        if self.count <= self.SHOWN:
-            print(f"{self.word}: {text}", flush=True)
-
-
-class Verdicts(Failures):
-    """Failures, and a table with a row for each check."""
-
-    def __init__(self):
-        super().__init__()
-        self.rows = []
-        self.watch = Stopwatch()
-
-    def judge(self, what, held, text):
-        self.blame(what, [] if held else [text], text)
-
-    def blame(self, what, complaints, text):
-        """Adds a row; the check held if there are no complaints."""
-        self.rows.append((what, "FAILED" if complaints else "held", text))
-        for complaint in complaints:
-            self.add(f"{what}: {complaint}")
-
-    def leave_out(self, what, reason):
-        self.rows.append((what, "not tried", reason))
-
-    def conclude(self):
-        """Prints the table; returns the exit status."""
-        print_table(("what", "", ""), self.rows)
-        print(f"{self.count} failures, {self.watch.seconds():.0f} s")
-        return 1 if self.count else 0
-
-
-def percentile(values, share):
-    """The least value that is not below that share of the values; 0 of none. Nearest rank.
-
-    >>> percentile(range(1, 101), 0.99), percentile(range(1, 101), 0.07), percentile([4, 1], 0.5)
-    (99, 7, 1)
-    >>> percentile([3, 1, 2], 0), percentile([3, 1, 2], 1), percentile([], 0.5)
-    (1, 3, 0.0)
-    """
-    # 0.07 * 100 is a little above 7.
-    rank = math.ceil(share * len(values) - 1e-9)
-    return sorted(values)[max(rank, 1) - 1] if values else 0.0
-
-
-class Stopwatch:
-    def __init__(self):
-        self.begun = time.monotonic()
-
-    def seconds(self):
-        return time.monotonic() - self.begun

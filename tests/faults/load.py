@@ -1,16 +1,19 @@
-"""Load whose every answer is checked: questions with known answers, and clients that ask them."""
+"""Load whose every answer is checked: questions with known answers, and clients that ask them,
+also beside others who misbehave."""
+import array
 import collections
+import os
 import random
 import re
+import select
 import socket
 import threading
 import time
 
 import faults
-import service
+import harness
 
 WRITTEN = 5
-GENERATION = re.compile(rb" generation=([0-9a-f]+)")
 # Questions of each kind.
 EACH = 12
 
@@ -62,39 +65,6 @@ def words_of(*models):
     ]
 
 
-class Replies:
-    """Splits received bytes into replies."""
-
-    def __init__(self):
-        self.data = b""
-
-    def take(self, data):
-        """Adds received bytes; returns the replies that are complete."""
-        self.data += data
-        at = 0
-        whole = []
-        while True:
-            end = self.data.find(b"\n", at)
-            if end < 0:
-                break
-            status = self.data[at:end]
-            lines = 0
-            if status.startswith(b"OK "):
-                lines = int(status[3:].split(b" ", 1)[0])
-            elif not status.startswith(b"ERR "):
-                raise service.Broken(f"no status line: {status[:200]!r}")
-            for _ in range(lines):
-                end = self.data.find(b"\n", end + 1)
-                if end < 0:
-                    break
-            if end < 0:
-                break
-            whole.append(self.data[at : end + 1])
-            at = end + 1
-        self.data = self.data[at:]
-        return whole
-
-
 class Book:
     """The right answer to each question, by the generation of the model."""
 
@@ -105,12 +75,12 @@ class Book:
     def learn(self, path):
         """Asks a healthy daemon; returns the generation that answered."""
         generations = set()
-        with service.Connection(path) as connection:
+        with harness.Connection(path) as connection:
             for question in self.questions:
-                reply = service.without_us(connection.ask(question))
-                generation = generation_of(reply)
+                reply = harness.without_us(connection.ask(question))
+                generation = harness.generation_of(reply)
                 if generation is None:
-                    raise service.Broken(f"{question!r} is answered {reply[:200]!r}")
+                    raise harness.Broken(f"{question!r} is answered {reply[:200]!r}")
                 generations.add(generation)
                 self.answers[question][generation] = reply
         (only,) = generations
@@ -119,9 +89,9 @@ class Book:
     def fault_of(self, question, reply):
         """None for a right answer, else «mixed» or «wrong». A mixed answer is right for another
         generation than its status line names."""
-        reply = service.without_us(reply)
+        reply = harness.without_us(reply)
         known = self.answers[question]
-        if known.get(generation_of(reply)) == reply:
+        if known.get(harness.generation_of(reply)) == reply:
             return None
         lines = reply.partition(b"\n")[2]
         return (
@@ -129,11 +99,6 @@ class Book:
             if any(lines == other.partition(b"\n")[2] for other in known.values())
             else "wrong"
         )
-
-
-def generation_of(reply):
-    found = GENERATION.search(reply.partition(b"\n")[0])
-    return found[1] if found else None
 
 
 class Tally:
@@ -200,7 +165,7 @@ class Asker:
         self.last_generation = None
         self.connection = None
         self.lost = False  # the connection has failed
-        self.replies = Replies()
+        self.replies = harness.Replies()
         self.owed = collections.deque()
         self.again = collections.deque()
         self.ending = threading.Event()
@@ -211,7 +176,7 @@ class Asker:
     def stop(self):
         """Ends it once all is answered; returns complaints."""
         self.ending.set()
-        self.thread.join(2 * service.PATIENCE_S)
+        self.thread.join(2 * harness.PATIENCE_S)
         if self.thread.is_alive():
             return ["a client does not end"]
         return [f"a client ended early: {self.crash!r}"] if self.crash else []
@@ -233,7 +198,7 @@ class Asker:
 
     def _connect(self):
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.settimeout(service.PATIENCE_S)
+        connection.settimeout(harness.PATIENCE_S)
         try:
             connection.connect(self.path)
         except OSError as fault:
@@ -246,7 +211,7 @@ class Asker:
             self.tally.connected += 1
         self.connection = connection
         self.lost = False
-        self.replies = Replies()
+        self.replies = harness.Replies()
         return True
 
     def _ask(self):
@@ -286,7 +251,7 @@ class Asker:
             return self._lose("closed")
         for reply in self.replies.take(data):
             if not self.owed:
-                raise service.Broken(f"more than was asked for: {reply[:200]!r}")
+                raise harness.Broken(f"more than was asked for: {reply[:200]!r}")
             self._judge(self.owed.popleft(), reply)
         if self.reconnects and not self.owed:
             self.connection.close()
@@ -306,7 +271,7 @@ class Asker:
         with self.tally.lock:
             if fault is None:
                 self.right += 1
-                self.last_generation = generation_of(reply)
+                self.last_generation = harness.generation_of(reply)
                 self.tally.right[self.last_generation] += 1
                 self.tally.last_right_at = now
                 self.tally.last_right_asked_at = max(
@@ -351,27 +316,9 @@ def two_models(bin_dir, work, rows):
     made = []
     for text in faults.make_inputs(work, rows, "text"):
         model = text.removesuffix(".txt") + ".model"
-        publish(bin_dir, text, model)
+        harness.convert(bin_dir, text, model)
         made.append((text, model))
     return made
-
-
-def publish(bin_dir, text, model):
-    """Converts over the model that is there, as an administrator does."""
-    done = faults.run([f"{bin_dir}/gloved-convert", text, model])
-    if done.returncode != 0:
-        raise SystemExit(f"gloved-convert fails: {done.stderr}")
-
-
-def client(bin_dir, path, *words):
-    """Runs gloved-client to its end."""
-    return faults.run([f"{bin_dir}/gloved-client", "--socket", path, *words])
-
-
-def stats(path):
-    with service.Connection(path) as connection:
-        lines = connection.ask(b"STATS").decode().split("\n")[1:]
-    return dict(line.split("\t", 1) for line in lines if "\t" in line)
 
 
 def stop(askers):
@@ -381,11 +328,104 @@ def stop(askers):
     return [complaint for asker in askers for complaint in asker.stop()]
 
 
-def wait_until(condition, within_s=service.PATIENCE_S):
-    """Waits for the condition; returns whether it held in time."""
-    watch = faults.Stopwatch()
-    while not condition():
-        if watch.seconds() > within_s:
-            return False
-        time.sleep(0.005)
-    return True
+class Bystander:
+    """A client that asks questions with known answers while others misbehave."""
+
+    QUESTIONS = (
+        b"NEAR k=5 king - man + woman",
+        b"SIM king queen",
+        b"PING",
+        b"HAS king King",
+        b"NEAR k=3 xyzzy-foo",
+    )
+
+    def __init__(self, service, pause_s=0.01):
+        self.connection = harness.Connection(service.path)
+        answers = map(self.connection.ask, self.QUESTIONS)
+        self.wanted = [harness.without_us(answer) for answer in answers]
+        self.pause_s = pause_s
+        self.asked = 0
+        self.slowest_s = 0.0
+        self.complaint = None
+        self.ending = threading.Event()
+        self.thread = threading.Thread(target=self._ask, daemon=True)
+        self.thread.start()
+
+    def _ask(self):
+        try:
+            while not self.ending.wait(self.pause_s):
+                number = self.asked % len(self.QUESTIONS)
+                watch = harness.Stopwatch()
+                got = harness.without_us(self.connection.ask(self.QUESTIONS[number]))
+                self.slowest_s = max(self.slowest_s, watch.seconds())
+                self.asked += 1
+                if got != self.wanted[number]:
+                    self.complaint = (
+                        f"{self.QUESTIONS[number]!r} is suddenly answered {got[:300]!r}"
+                    )
+                    return
+        except (harness.Broken, OSError) as fault:
+            self.complaint = f"its connection broke: {fault}"
+
+    def stop(self):
+        """Ends it; returns complaints."""
+        self.ending.set()
+        self.thread.join(2 * harness.PATIENCE_S)
+        self.connection.socket.close()
+        if self.complaint is None and self.asked == 0:
+            self.complaint = "it was never answered"
+        return [f"bystander: {self.complaint}"] if self.complaint else []
+
+
+class Witness:
+    """A bystander in a child process, so that this program's work does not delay it."""
+
+    def __init__(self, path, questions=Bystander.QUESTIONS, pause_s=0.001):
+        self.answers = []  # (time asked, seconds); filled by stop()
+        down, self.ending = os.pipe()
+        self.result, up = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.close(self.ending)
+                os.close(self.result)
+                times, complaint = self._ask(path, questions, pause_s, down)
+                with os.fdopen(up, "wb") as out:
+                    out.write(complaint.encode() + b"\n" + times.tobytes())
+            finally:
+                os._exit(0)
+        os.close(down)
+        os.close(up)
+
+    @staticmethod
+    def _ask(path, questions, pause_s, until):
+        times = array.array("d")
+        try:
+            with harness.Connection(path) as connection:
+                wanted = [harness.without_us(connection.ask(question)) for question in questions]
+                while not select.select([until], [], [], pause_s)[0]:
+                    number = len(times) // 2 % len(questions)
+                    begun = time.monotonic()
+                    got = harness.without_us(connection.ask(questions[number]))
+                    times.extend((begun, time.monotonic() - begun))
+                    if got != wanted[number]:
+                        return times, f"{questions[number]!r} is suddenly answered {got[:300]!r}"
+        except (harness.Broken, OSError) as fault:
+            return times, f"its connection broke: {fault}"
+        return times, "" if times else "it was never answered"
+
+    def stop(self):
+        """Ends it; returns complaints."""
+        # A byte, since closing is not enough: later processes may hold the pipe too.
+        os.write(self.ending, b".")
+        os.close(self.ending)
+        with os.fdopen(self.result, "rb") as result:
+            complaint = result.readline().decode().strip()
+            times = array.array("d", result.read())
+        os.waitpid(self.pid, 0)
+        self.answers = list(zip(times[::2], times[1::2]))
+        return [f"witness: {complaint}"] if complaint else []
+
+    def between(self, begin, end):
+        """Seconds of the answers to questions asked between `begin` and `end`."""
+        return [took for when, took in self.answers if begin <= when < end]

@@ -15,10 +15,10 @@ import sys
 import threading
 import time
 
-import service
+import harness
 
 PASS_SOCKET = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pass_socket.py")
-PATIENCE_S = 60
+PATIENCE_S = harness.PATIENCE_S
 BACKLOG = 4096
 # Time between SIGABRT and SIGKILL, as TimeoutAbortSec=.
 ABORT_TIMEOUT_S = 10
@@ -26,6 +26,11 @@ TICK_S = 0.01
 CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 # Log lines of the fake runtime and of the bad kernel that announce a fault.
 FAULT_BEGINS = re.compile(r"fake cuda: call [0-9]+ \(\w+\) (returns|hangs)|bad kernel: launched")
+
+
+def passing(listener):
+    """The beginning of a command whose daemon gets the listening socket."""
+    return [sys.executable, "-I", "-S", PASS_SOCKET, str(listener.fileno())]
 
 
 class Instance:
@@ -75,6 +80,14 @@ def threads_of(pid):
     except (FileNotFoundError, ProcessLookupError):
         told.append("it has ended since")
     return "\n".join(told)
+
+
+def is_stopped(pid):
+    """Whether SIGSTOP has stopped the process."""
+    try:
+        return harness.status_fields(pid)[0] == "T"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 class Supervisor:
@@ -138,7 +151,7 @@ class Supervisor:
         if self.watchdog_s is not None:
             environment["WATCHDOG_USEC"] = str(round(self.watchdog_s * 1e6))
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", PASS_SOCKET, str(self.listening.fileno()), *self.command],
+            [*passing(self.listening), *self.command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -232,7 +245,7 @@ class Supervisor:
             instance.process.send_signal(number)
             # A stopped process handles no other signal before this. One that runs must not get it:
             # it takes back the SIGSTOP by which the leak sanitizer stops a process at its end.
-            if number != signal.SIGSTOP and service.is_stopped(instance.pid):
+            if number != signal.SIGSTOP and is_stopped(instance.pid):
                 instance.process.send_signal(signal.SIGCONT)
         except ProcessLookupError:
             pass
@@ -300,7 +313,7 @@ class Supervisor:
                 f"the daemon ends with {instance.returncode}: {instance.log()[-2000:]}"
             )
         for each in self.instances:
-            if service.REPORT.search(each.log()):
+            if harness.REPORT.search(each.log()):
                 complaints.append(f"a sanitizer reports: {each.log()[:4000]}")
         if not self.socket_is_there():
             complaints.append("the daemon removed a socket that is not its own")
