@@ -11,29 +11,26 @@ import contextlib
 import io
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import Callable, Iterator, List, Optional
+from typing import Callable, Iterator
 
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SAMPLE = REPOSITORY / "data" / "glove.6B.100d.sample.txt.gz"
 # Options for the lists of data/.
 LISTS = [
     option
     for name in ("animals", "pets")
     for option in ("--list", f"{name}={REPOSITORY}/data/{name}.txt")
 ]
-DEADLINE_SECONDS = 30.0
 
-sys.path.insert(0, str(REPOSITORY / "python"))
+sys.path[:0] = [str(REPOSITORY / name) for name in ("python", "tests/faults")]
 
 import gloved  # noqa: E402
+import harness  # noqa: E402
 import gloved.__main__  # noqa: E402
 
 
@@ -79,52 +76,16 @@ def run_process(
     return done
 
 
-class Daemon:
-    """A process of gloved on a socket of its own.
+class Daemon(harness.Service):
+    """A gloved of its own. `socket` is the path, for Client(daemon.socket)."""
 
-    socket   the path, for Client(daemon.socket)
-    process  the running process; None while it is stopped
-    log      the file that its standard error goes to
-    """
-
-    def __init__(self, program: Path, directory: Path, options: List[str]) -> None:
+    def __init__(self, bin_dir: Path, directory: Path, *options: str) -> None:
         self.socket = str(directory / "gloved.sock")
-        self.log = directory / "log"
-        self.process: Optional[subprocess.Popen[bytes]] = None
-        self._command = [str(program), "--socket", self.socket, *options]
-
-    def start(self) -> None:
-        """Starts the process, and returns when it answers."""
-        assert self.process is None
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stderr=log)
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while True:
-            try:
-                with gloved.Client(self.socket, retries=0) as client:
-                    return client.ping()
-            except gloved.GlovedError:
-                if self.process.poll() is not None or time.monotonic() > deadline:
-                    self.stop()
-                    pytest.fail(f"gloved does not serve: {self.log.read_text()}")
-                time.sleep(0.01)
-
-    def stop(self, signal_number: int = signal.SIGTERM) -> None:
-        """Ends the process: by SIGTERM as a service manager does, or by SIGKILL as a crash."""
-        if self.process is None:
-            return
-        self.process.send_signal(signal_number)
-        try:
-            self.process.wait(DEADLINE_SECONDS)
-        finally:
-            if self.process.poll() is None:
-                self.process.kill()
-                self.process.wait()
-            self.process = None
+        super().__init__(bin_dir, directory, None, *options, engine=None, path=self.socket)
 
     def restart(self) -> None:
         """A new process on the same socket."""
-        self.stop()
+        assert self.stop() == []
         self.start()
 
 
@@ -142,11 +103,7 @@ def convert(bin_dir: Path) -> Callable[[Path, Path], Path]:
     """A function (source, directory) that converts vectors and returns the directory."""
 
     def run(source: Path, directory: Path) -> Path:
-        command = [str(bin_dir / "gloved-convert"), str(source), str(directory)]
-        subprocess.run(
-            command, check=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        return directory
+        return Path(harness.convert(bin_dir, source, directory))
 
     return run
 
@@ -156,26 +113,18 @@ def model_dir(
     convert: Callable[[Path, Path], Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """The sample's 10,002 words as a model. Tests must not change it."""
-    return convert(SAMPLE, tmp_path_factory.mktemp("sample") / "model")
+    return convert(Path(harness.SAMPLE), tmp_path_factory.mktemp("sample") / "model")
 
 
 def _serving(bin_dir: Path) -> Iterator[Callable[..., Daemon]]:
     # Not pytest's directories: the path of a socket has at most 107 bytes.
-    with tempfile.TemporaryDirectory(prefix="gloved-test-") as work:
-        daemons: List[Daemon] = []
+    with contextlib.ExitStack() as stack:
 
         def start(*options: str) -> Daemon:
-            directory = Path(work, str(len(daemons)))
-            directory.mkdir()
-            daemons.append(Daemon(bin_dir / "gloved", directory, list(options)))
-            daemons[-1].start()
-            return daemons[-1]
+            work = stack.enter_context(tempfile.TemporaryDirectory(prefix="gloved-test-"))
+            return stack.enter_context(Daemon(bin_dir, Path(work), *options))
 
-        try:
-            yield start
-        finally:
-            for each in daemons:
-                each.stop()
+        yield start
 
 
 @pytest.fixture

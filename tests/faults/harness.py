@@ -10,6 +10,7 @@ import random
 import re
 import resource
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -543,18 +544,18 @@ class Service:
         self.is_judged = self.process.returncode is not None
         return self.process.returncode
 
-    def stop(self):
-        """Ends the daemon by SIGTERM; returns complaints."""
+    def stop(self, number=signal.SIGTERM):
+        """Ends the daemon by a signal; returns complaints."""
         complaints = []
         if self.alive():
-            self.process.terminate()
+            self.process.send_signal(number)
             if self.ended(PATIENCE_S) is None:
                 complaints.append(f"the daemon does not end within {PATIENCE_S} s")
                 self.kill()
         else:
             complaints.append("the daemon ended by itself")
         self.is_judged = True
-        if self.process.returncode != 0:
+        if self.process.returncode != (-number if number == signal.SIGKILL else 0):
             complaints.append(
                 f"the daemon ends with {self.process.returncode}: {self.log()[-2000:]}"
             )

@@ -7,10 +7,13 @@ Asks for the 10 nearest of random words and random analogies b - a + c, and comp
 NumPy in float64. Words and order must be equal, except for neighbours whose scores differ by less
 than 1e-12. Scores must agree in the 6 printed decimals, within half a unit of the last and 1e-12.
 """
-import socket
+import os
 import sys
 
 import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../faults"))
+import harness  # noqa: E402
 
 TIE = 1e-12
 K = 10
@@ -28,26 +31,10 @@ def read_glove(path):
     return words, np.stack(rows).astype(np.float64)
 
 
-def quoted(word):
-    out = b'"'
-    for byte in word:
-        out += b"\\x%02X" % byte if byte < 0x21 or byte in b'"\\' or byte > 0x7E else bytes([byte])
-    return out + b'"'
-
-
-class Daemon:
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.connect(path)
-        self.file = self.socket.makefile("rb")
-
-    def near(self, expression):
-        self.socket.sendall(b"NEAR k=%d exclude=none " % K + expression + b"\n")
-        status = self.file.readline().split()
-        if status[0] != b"OK":
-            raise SystemExit(f"unexpected reply to {expression!r}: {status}")
-        hits = [self.file.readline().rstrip(b"\n").split(b"\t") for _ in range(int(status[1]))]
-        return [(word, float(score)) for word, score in hits]
+def near(connection, expression):
+    """Words and scores."""
+    reply = connection.ask(b"NEAR k=%d exclude=none " % K + expression)
+    return [(word, float(score)) for word, score in harness.lines_of(reply)]
 
 
 def main():
@@ -57,7 +44,7 @@ def main():
     words, rows = read_glove(text)
     position = {word: i for i, word in enumerate(words)}
     norms = np.sqrt((rows * rows).sum(axis=1))
-    daemon = Daemon(socket_path)
+    connection = harness.Connection(socket_path)
     random = np.random.default_rng(20)
     queries = [[(1, int(i))] for i in random.integers(len(words), size=word_count)]
     queries += [
@@ -76,8 +63,9 @@ def main():
         scores = rows @ vector / (norms * length)
         best = np.argpartition(-scores, K)[: K + 1]
         best = best[np.argsort(-scores[best])][:K]
-        expression = b" ".join((b"- " if c < 0 else b"+ ") + quoted(words[i]) for c, i in query)
-        hits = daemon.near(expression)
+        terms = ((b"- " if c < 0 else b"+ ") + harness.quoted(words[i]) for c, i in query)
+        expression = b" ".join(terms)
+        hits = near(connection, expression)
         if len(hits) != K:
             raise SystemExit(f"{expression!r}: {len(hits)} hits for {K}")
         for place, (word, score) in enumerate(hits):

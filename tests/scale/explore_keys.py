@@ -7,15 +7,13 @@ Serves the model with the cpu engine, and types words into the page in a headles
 begins with the event of the key, and ends in the second frame after the list or the message
 changed, so that the first was painted. Needs chromium, chromium-driver and python3-selenium.
 """
-import argparse
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "python" / "tests" / name)
                 for name in (".", "browser")]
-from conftest import Daemon  # noqa: E402
+from conftest import Daemon, harness  # noqa: E402
 from test_explore import Explorer  # noqa: E402
 from test_page import Keys, Page  # noqa: E402
 
@@ -55,28 +53,23 @@ def measure(page, rounds):
     return page.driver.execute_script("return times")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("bin", type=Path)
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="gloved-") as work:
-        daemon = Daemon(options.bin.resolve() / "gloved", Path(work),
-                        ["--model", str(options.model.resolve()), "--engine", "cpu"])
-        daemon.start()
+@harness.program(
+    harness.option("model", None, "directory made by gloved-convert"),
+    harness.option("--rounds", 5, "times that each word is typed"),
+)
+def main(arguments, _):
+    options = ("--model", os.path.abspath(arguments.model), "--engine", "cpu")
+    with Daemon(Path(arguments.bin), Path(arguments.work), *options) as daemon:
         explorer = Explorer(daemon)
         page = Page(explorer)
         try:
-            times = sorted(measure(page, options.rounds))
+            times = measure(page, arguments.rounds)
             rows = explorer.ask("near", q="king")["rows"]
         finally:
             page.close()
             explorer.stop()
-            daemon.stop()
-    at = [times[int(share * (len(times) - 1))] for share in (0.5, 0.9, 0.99, 1)]
-    print(f"{rows} words, {len(times)} key strokes, {os.cpu_count()} processors: median "
-          "{:.1f} ms, 90 % {:.1f} ms, 99 % {:.1f} ms, longest {:.1f} ms".format(*at))
-
-
-main()
+    at = (harness.percentile(times, share) for share in (0.5, 0.9, 0.99, 1))
+    return (
+        f"{rows} words, {len(times)} key strokes, {os.cpu_count()} processors: median "
+        "{:.1f} ms, 90 % {:.1f} ms, 99 % {:.1f} ms, longest {:.1f} ms".format(*at)
+    )

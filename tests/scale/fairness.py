@@ -12,29 +12,25 @@ Both halves of a round run right after each other; the median ratio of the round
 runs in its own process. The processor time of all is printed: on 2 processors the clients must not
 need what they measure. Exit status: 0 both held, 1 one did not, 2 wrong usage.
 """
-import argparse
 import contextlib
 import os
 import random
 import re
 import selectors
 import signal
-import socket
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../faults"))
-from faults import percentile  # noqa: E402
+import harness  # noqa: E402
+from harness import PATIENCE_S, percentile  # noqa: E402
 
 TOGETHER = 64
 MIN_RATIO = 4.0
 BATCH_MS = 100
 SENT_AHEAD = 10_000
 MAX_RATIO = 4.0
-PATIENCE_S = 60
 WORDS = 5000
 
 
@@ -45,81 +41,19 @@ def plain_words(model):
     return random.Random(5).sample(words, min(WORDS, len(words)))
 
 
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-        fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-@contextlib.contextmanager
-def daemon(arguments, work, *options):
-    path = os.path.join(work, "s")
-    command = [os.path.join(arguments.bin, "gloved"), "--model", arguments.model]
-    command += ["--socket", path, "--engine", "cpu", "--threads", str(arguments.threads), *options]
-    with open(os.path.join(work, "log"), "w+", encoding="utf-8") as log:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log)
-        try:
-            limit = time.monotonic() + PATIENCE_S
-            while True:
-                with contextlib.suppress(OSError):
-                    connect(path).close()
-                    break
-                if process.poll() is not None or time.monotonic() > limit:
-                    log.seek(0)
-                    sys.exit(f"gloved does not serve: {log.read()}")
-                time.sleep(0.02)
-            yield path, process.pid
-        finally:
-            process.terminate()
-            try:
-                process.wait(PATIENCE_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-    if process.returncode != 0:
-        sys.exit(f"gloved ends with {process.returncode}")
-
-
-def connect(path):
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    made.settimeout(PATIENCE_S)
-    made.connect(path)
-    return made
-
-
-class Answer:
-    """Finds the end of a reply, which is always OK with lines, in little time."""
-
-    def __init__(self):
-        self.got = b""
-
-    def add(self, data):
-        self.got += data
-        status, found, _ = self.got.partition(b"\n")
-        if not found:
-            return False
-        if not status.startswith(b"OK "):
-            sys.exit(f"unexpected reply: {status.decode(errors='replace')}")
-        if self.got.count(b"\n") <= int(status.split()[1]):
-            return False
-        self.got = b""
-        return True
+def service(arguments, *options):
+    threads = str(arguments.threads)
+    given = (arguments.bin, arguments.work, arguments.model, "--threads", threads, *options)
+    return harness.Service(*given)
 
 
 def ask_one_by_one(path, words, seconds):
     """The milliseconds of each request of a lone client."""
     times = []
-    answer = Answer()
-    with connect(path) as connection:
+    with harness.Connection(path) as connection:
         until = time.monotonic() + seconds
         while (begun := time.perf_counter()) and time.monotonic() < until:
-            connection.sendall(b"NEAR " + words[len(times) % len(words)] + b"\n")
-            while True:
-                data = connection.recv(1 << 16)
-                if not data:
-                    sys.exit("the daemon closed the connection")
-                if answer.add(data):
-                    break
+            harness.fields_of(connection.ask(b"NEAR " + words[len(times) % len(words)]))
             times.append((time.perf_counter() - begun) * 1000)
     return times
 
@@ -130,8 +64,8 @@ def ask_together(path, words, seconds, count):
     chance = random.Random(count)
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
         for _ in range(count):
-            connection = stack.enter_context(connect(path))
-            selector.register(connection, selectors.EVENT_READ, Answer())
+            connection = stack.enter_context(harness.Connection(path)).socket
+            selector.register(connection, selectors.EVENT_READ, harness.Replies())
             connection.sendall(b"NEAR " + chance.choice(words) + b"\n")
         begun = time.monotonic()
         while (now := time.monotonic()) < begun + seconds:
@@ -139,7 +73,8 @@ def ask_together(path, words, seconds, count):
                 data = key.fileobj.recv(1 << 16)
                 if not data:
                     sys.exit("the daemon closed a connection")
-                if key.data.add(data):
+                for reply in key.data.take(data):
+                    harness.fields_of(reply)
                     answered += 1
                     key.fileobj.sendall(b"NEAR " + chance.choice(words) + b"\n")
         return answered / (now - begun)
@@ -149,7 +84,7 @@ def flood(path, words):
     """Keeps SENT_AHEAD requests unanswered until SIGTERM. Never returns."""
     chance = random.Random(9)
     requests = [b"NEAR " + chance.choice(words) + b"\n" for _ in range(2000)]
-    connection = connect(path)
+    connection = harness.Connection(path).socket
     connection.setblocking(False)
     unsent = b""
     ahead = 0
@@ -193,33 +128,22 @@ def flooding(path, words):
             os.waitpid(pid, 0)
 
 
-def stats(path):
-    with connect(path) as connection:
-        connection.sendall(b"STATS\n")
-        answer = Answer()
-        text = b""
-        while True:
-            data = connection.recv(1 << 16)
-            text += data
-            if not data or answer.add(data):
-                break
-    return dict(line.split("\t", 1) for line in text.decode().splitlines() if "\t" in line)
-
-
-def together(arguments, words, work):
+def together(arguments, words, verdicts):
     print(f"together: {TOGETHER} connections against 1, --batch-ms {BATCH_MS}")
     ratios = []
-    with daemon(arguments, work, "--batch-ms", str(BATCH_MS)) as (path, pid):
+    with service(arguments, "--batch-ms", str(BATCH_MS)) as daemon:
+        path = daemon.path
         ask_one_by_one(path, words, 0.5)
         for number in range(arguments.rounds):
             one = ask_together(path, words, arguments.seconds, 1)
-            before, own_before, batches = cpu_seconds(pid), time.process_time(), stats(path)
+            before, own_before = daemon.processor_s(), time.process_time()
+            batches = daemon.statistics()
             many = ask_together(path, words, arguments.seconds, TOGETHER)
-            after = stats(path)
+            after = daemon.statistics()
             queries = int(after["queries"]) - int(batches["queries"])
             ratios.append(many / one)
             passes = max(1, int(after["batches"]) - int(batches["batches"]))
-            used = (cpu_seconds(pid) - before) / arguments.seconds
+            used = (daemon.processor_s() - before) / arguments.seconds
             own = (time.process_time() - own_before) / arguments.seconds
             print(
                 f"  round {number + 1}: one {one:7.1f}/s, {TOGETHER} {many:7.1f}/s, ratio"
@@ -228,28 +152,25 @@ def together(arguments, words, work):
                 flush=True,
             )
     ratio = statistics.median(ratios)
-    held = ratio >= MIN_RATIO
-    print(
-        f"  {'held' if held else 'MISSED'}: median ratio {ratio:.2f}, wanted at least {MIN_RATIO:g}"
-    )
-    return held
+    text = f"median ratio {ratio:.2f}, wanted at least {MIN_RATIO:g}"
+    verdicts.judge("together", ratio >= MIN_RATIO, text)
 
 
-def beside_flood(arguments, words, work):
+def beside_flood(arguments, words, verdicts):
     print(f"flood: a lone client beside {SENT_AHEAD:,} requests sent ahead, default --batch-ms")
     ratios = []
-    with daemon(arguments, work) as (path, pid):
+    with service(arguments) as daemon:
+        path = daemon.path
         ask_one_by_one(path, words, 0.5)
         for number in range(arguments.rounds):
             quiet = ask_one_by_one(path, words, arguments.seconds)
             with flooding(path, words) as flooder:
-                before, flood_before, batches = cpu_seconds(pid), cpu_seconds(flooder), stats(path)
+                before, flood_before = daemon.processor_s(), harness.processor_s(flooder)
+                batches = daemon.statistics()
                 loud = ask_one_by_one(path, words, arguments.seconds)
-                used, flood_used, after = (
-                    cpu_seconds(pid) - before,
-                    cpu_seconds(flooder) - flood_before,
-                    stats(path),
-                )
+                used = daemon.processor_s() - before
+                flood_used = harness.processor_s(flooder) - flood_before
+                after = daemon.statistics()
             queries = int(after["queries"]) - int(batches["queries"])
             ratios.append(percentile(loud, 0.99) / percentile(quiet, 0.99))
             alone, beside = (
@@ -266,35 +187,20 @@ def beside_flood(arguments, words, work):
                 flush=True,
             )
     ratio = statistics.median(ratios)
-    held = ratio <= MAX_RATIO
-    print(
-        f"  {'held' if held else 'MISSED'}: median ratio {ratio:.2f}, wanted at most {MAX_RATIO:g}"
-    )
-    return held
+    text = f"median ratio {ratio:.2f}, wanted at most {MAX_RATIO:g}"
+    verdicts.judge("flood", ratio <= MAX_RATIO, text)
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("bin", help="the build's folder of programs, build/dev/bin")
-    parser.add_argument("model", help="directory made by gloved-convert")
-    parser.add_argument("--rounds", type=int, default=5, help="(%(default)s)")
-    parser.add_argument(
-        "--seconds", type=float, default=5, help="of each half of a round (%(default)s)"
-    )
-    parser.add_argument("--only", choices=("together", "flood"))
-    parser.add_argument("--threads", type=int, default=0, help="of the daemon; 0: one a processor")
-    arguments = parser.parse_args()
+@harness.program(
+    harness.option("model", None, "directory made by gloved-convert"),
+    harness.option("--rounds", 5, "rounds of each measurement"),
+    harness.option("--seconds", 5.0, "length of each half of a round"),
+    harness.option("--only", None, "one measurement", choices=("together", "flood")),
+    harness.option("--threads", 0, "threads of the daemon; 0: one a processor"),
+)
+def main(arguments, verdicts):
     words = plain_words(arguments.model)
-    held = True
-    with tempfile.TemporaryDirectory(prefix="gloved-fair-") as work:
-        if arguments.only != "flood":
-            held = together(arguments, words, work) and held
-        if arguments.only != "together":
-            held = beside_flood(arguments, words, work) and held
-    return 0 if held else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    if arguments.only != "flood":
+        together(arguments, words, verdicts)
+    if arguments.only != "together":
+        beside_flood(arguments, words, verdicts)

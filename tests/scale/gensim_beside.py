@@ -22,9 +22,7 @@ import argparse
 import contextlib
 import os
 import random
-import socket
 import stat
-import subprocess
 import sys
 import tempfile
 import time
@@ -32,36 +30,11 @@ import time
 import numpy as np
 from gensim.models import KeyedVectors
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../faults"))
+import harness  # noqa: E402
+
 TIE = 1e-6
 K = 10
-PATIENCE_S = 120
-
-
-def quoted(word):
-    plain = set(range(0x21, 0x7F)) - set(b'"\\')
-    return (
-        b'"'
-        + b"".join(bytes((byte,)) if byte in plain else b"\\x%02X" % byte for byte in word.encode())
-        + b'"'
-    )
-
-
-class Daemon:
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.settimeout(PATIENCE_S)
-        self.socket.connect(path)
-        self.file = self.socket.makefile("rb")
-
-    def ask(self, line):
-        """The fields of each line of the reply."""
-        self.socket.sendall(line + b"\n")
-        status = self.file.readline().split(None, 2)
-        if not status or status[0] != b"OK":
-            sys.exit(f"unexpected reply to {line!r}: {status}")
-        return [
-            self.file.readline().rstrip(b"\n").decode().split("\t") for _ in range(int(status[1]))
-        ]
 
 
 @contextlib.contextmanager
@@ -71,39 +44,26 @@ def served(bin_or_socket, vectors):
         yield bin_or_socket
         return
     with tempfile.TemporaryDirectory(prefix="gloved-gensim-") as work:
-        model, path = os.path.join(work, "model"), os.path.join(work, "socket")
-        subprocess.run(
-            [os.path.join(bin_or_socket, "gloved-convert"), vectors, model],
-            check=True,
-            stdin=subprocess.DEVNULL,
-        )
-        command = [os.path.join(bin_or_socket, "gloved"), "--model", model, "--socket", path]
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            limit = time.monotonic() + PATIENCE_S
-            while True:
-                with contextlib.suppress(OSError):
-                    Daemon(path)
-                    break
-                if process.poll() is not None or time.monotonic() > limit:
-                    sys.exit("gloved does not serve")
-                time.sleep(0.05)
-            yield path
-        finally:
-            process.terminate()
-            process.wait(PATIENCE_S)
+        model = harness.convert(bin_or_socket, vectors, os.path.join(work, "model"))
+        with harness.Service(bin_or_socket, work, model, engine=None) as daemon:
+            yield daemon.path
 
 
 class Comparison:
-    def __init__(self, vectors, daemon, seed):
+    def __init__(self, vectors, path, seed):
         self.gensim = vectors
-        self.daemon = daemon
+        self.connection = harness.Connection(path)
         self.seed = seed
         # In float64, to tell what is so close that float32 may see it otherwise.
         rows = vectors.vectors.astype(np.float64)
         norms = np.sqrt((rows * rows).sum(axis=1))
         self.units = rows / np.where(norms == 0, 1, norms)[:, None]
         self.failures = 0
+
+    def ask(self, line):
+        """The fields of each line of the reply."""
+        lines = harness.lines_of(self.connection.ask(line))
+        return [[field.decode() for field in line] for line in lines]
 
     def words(self, chance, least, most=None):
         """Different words: half of them from the frequent ones, since random rows have strange
@@ -151,11 +111,11 @@ class Comparison:
             sign * (1.0 if chance.randrange(2) else chance.randint(10, 300) / 100) for sign in signs
         ]
         terms = (
-            b"%s %.2f * %s" % (b"-" if weight < 0 else b"+", abs(weight), quoted(word))
+            b"%s %.2f * %s" % (b"-" if weight < 0 else b"+", abs(weight), harness.quoted(word))
             for weight, word in zip(weights, words)
         )
         expression = b" ".join(terms)
-        answer = self.daemon.ask(b"NEAR norm=unit k=%d " % K + expression)
+        answer = self.ask(b"NEAR norm=unit k=%d " % K + expression)
         positive = [(word, weight) for word, weight in zip(words, weights) if weight > 0]
         negative = [(word, weight) for word, weight in zip(words, weights) if weight < 0]
         wanted = self.gensim.most_similar(positive=positive, negative=negative, topn=K)
@@ -173,9 +133,8 @@ class Comparison:
 
     def analogy(self, chance):
         a, b, c = self.words(chance, 3)
-        answer = self.daemon.ask(
-            b"ANALOGY method=mul k=%d " % K + b" ".join(map(quoted, (a, b, c)))
-        )
+        words = b" ".join(map(harness.quoted, (a, b, c)))
+        answer = self.ask(b"ANALOGY method=mul k=%d " % K + words)
         wanted = self.gensim.most_similar_cosmul(positive=[b, c], negative=[a], topn=K)
         shifted = {word: (1 + self.units @ self.units[self.row(word)]) / 2 for word in (a, b, c)}
         scores = shifted[b] * shifted[c] / (shifted[a] + 1e-6)
@@ -185,7 +144,7 @@ class Comparison:
 
     def odd(self, chance):
         words = self.words(chance, 3, 8)
-        ((own, _),) = self.daemon.ask(b"ODD " + b" ".join(map(quoted, words)))
+        ((own, _),) = self.ask(b"ODD " + b" ".join(map(harness.quoted, words)))
         other = self.gensim.doesnt_match(words)
         if own == other:
             return 0
@@ -205,7 +164,7 @@ class Comparison:
         if chance.randrange(2):
             # One that is near: far away so many rows are close to each score that ranks say little.
             b = self.gensim.most_similar(a, topn=500)[chance.randrange(500)][0]
-        ((own,),) = self.daemon.ask(b"RANK " + quoted(a) + b" " + quoted(b))
+        ((own,),) = self.ask(b"RANK " + harness.quoted(a) + b" " + harness.quoted(b))
         other = self.gensim.rank(a, b)
         if int(own) == other:
             return 0
@@ -220,7 +179,7 @@ class Comparison:
 
     def sim(self, chance):
         a, b = self.words(chance, 2)
-        ((own,),) = self.daemon.ask(b"SIM " + quoted(a) + b" " + quoted(b))
+        ((own,),) = self.ask(b"SIM " + harness.quoted(a) + b" " + harness.quoted(b))
         other = float(self.gensim.similarity(a, b))
         if not abs(float(own) - other) <= TIE:
             self.complain(f"sim {a} {b}", f"{own}, gensim {other:.9f}")
@@ -228,8 +187,8 @@ class Comparison:
 
     def sets(self, chance):
         a, b = self.words(chance, 1, 20), self.words(chance, 1, 20)
-        group = b"( %s ) ( %s )" % tuple(b" ".join(map(quoted, words)) for words in (a, b))
-        ((own,),) = self.daemon.ask(b"SIM " + group)
+        group = b"( %s ) ( %s )" % tuple(b" ".join(map(harness.quoted, words)) for words in (a, b))
+        ((own,),) = self.ask(b"SIM " + group)
         other = float(self.gensim.n_similarity(a, b))
         if not abs(float(own) - other) <= TIE:
             self.complain(f"sets {a} {b}", f"{own}, gensim {other:.9f}")
@@ -266,7 +225,7 @@ def main():
     vectors = KeyedVectors.load_word2vec_format(arguments.vectors, binary=False, no_header=True)
     print(f"{len(vectors.index_to_key)} x {vectors.vector_size}", flush=True)
     with served(arguments.served, arguments.vectors) as path:
-        comparison = Comparison(vectors, Daemon(path), arguments.seed)
+        comparison = Comparison(vectors, path, arguments.seed)
         for kind in KINDS if arguments.only is None else (arguments.only,):
             comparison.compare(kind, arguments.count)
     return 1 if comparison.failures else 0

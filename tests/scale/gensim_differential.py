@@ -16,12 +16,10 @@ differs on purpose, see KeyedVectors, the table counts «on purpose»: a query v
 whose own vector is zero are not asked. Exit status 1 on any other difference. Needs Debian's
 python3-gensim.
 """
-import argparse
 import contextlib
 import logging
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -30,32 +28,14 @@ import warnings
 import numpy as np
 from gensim.models import KeyedVectors as Gensim
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "../../python"), os.path.join(HERE, "../faults")]
 import gloved  # noqa: E402
+import harness  # noqa: E402
 
 TIE = 1e-6
 UNKNOWN = ("", "xyzzy-foo", "Queen Mary", "\x00", "a\tb", "\udcff\udcfe", "\ud800", "x" * 70000)
 UNKNOWN_INTS = (-1, 10**9)
-
-
-@contextlib.contextmanager
-def serving(bin_dir, text):
-    """The path of a socket where a daemon serves this text."""
-    with tempfile.TemporaryDirectory(prefix="gloved-gensim-") as work:
-        model, path = os.path.join(work, "model"), os.path.join(work, "socket")
-        subprocess.run(
-            [os.path.join(bin_dir, "gloved-convert"), text, model],
-            check=True,
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        command = [os.path.join(bin_dir, "gloved"), "--model", model, "--socket", path]
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            yield path
-        finally:
-            process.terminate()
-            process.wait(120)
 
 
 class Difference(Exception):
@@ -678,30 +658,27 @@ def cases_of(name, world, count, seed):
         yield call, compare, arguments, bool(zero and zero[0])
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("bin_dir", metavar="BIN_DIR")
-    parser.add_argument("text", metavar="GLOVE_TXT")
-    parser.add_argument("--cases", type=int, default=1000, help="of each method (%(default)s)")
-    parser.add_argument("--seed", type=int, default=20)
-    parser.add_argument("--only", nargs="+", choices=[*METHODS, *WHOLE])
-    arguments = parser.parse_args()
+@harness.program(
+    harness.option("text", None, "GloVe's text"),
+    harness.option("--cases", 1000, "cases of each method"),
+    harness.option("--seed", 20, "seed of the cases"),
+    harness.option("--only", None, "these methods", nargs="+", choices=[*METHODS, *WHOLE]),
+)
+def main(arguments, verdicts):
     warnings.simplefilter("ignore")
     logging.disable()
     theirs = Gensim.load_word2vec_format(
         arguments.text, binary=False, no_header=True, unicode_errors="surrogateescape"
     )
-    with serving(arguments.bin_dir, arguments.text) as path:
-        world = World(gloved.connect(path), theirs)
+    model = harness.convert(arguments.bin, arguments.text, os.path.join(arguments.work, "model"))
+    with harness.Service(arguments.bin, arguments.work, model, engine=None) as daemon:
+        world = World(gloved.connect(daemon.path), theirs)
         zeros = len(theirs) - len(world.words)
-        print(f"{len(theirs)} x {theirs.vector_size}, {zeros} of them zero; seed {arguments.seed}")
+        print(f"{len(theirs)} x {theirs.vector_size}, {zeros} of them zero")
         print(
             f"{'method':<28} {'cases':>6} {'answers':>8} {'with swaps':>10} {'exceptions':>10}"
             f" {'on purpose':>10} {'differences':>11} {'seconds':>8}"
         )
-        failed = 0
         for name in arguments.only or [*METHODS, *WHOLE]:
             begun = time.monotonic()
             counts = dict.fromkeys(("answer", "exception", "on purpose", "difference", "swap"), 0)
@@ -713,18 +690,12 @@ def main():
                     counts["swap"] += world.swapped
                 except Difference as difference:
                     counts["difference"] += 1
-                    if counts["difference"] <= 5:
-                        print(f"DIFFERENCE: {name}({shown}): {difference}", flush=True)
+                    verdicts.add(f"{name}({shown}): {difference}")
             cases = sum(counts.values()) - counts["swap"]
-            failed += counts["difference"]
             print(
                 f"{name:<28} {cases:>6} {counts['answer']:>8} {counts['swap']:>10}"
                 f" {counts['exception']:>10} {counts['on purpose']:>10}"
                 f" {counts['difference']:>11} {time.monotonic() - begun:>8.1f}",
                 flush=True,
             )
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return f"{len(arguments.only or [*METHODS, *WHOLE])} methods"

@@ -11,11 +11,9 @@ a daemon and returns a gloved.KeyedVectors.
 Prints each test, and why some do not apply. Exit status 1 if a test fails, or if one that is named
 here as not applicable would pass. Needs Debian's python3-gensim, which the tests import.
 """
-import argparse
 import contextlib
 import importlib.util
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -24,8 +22,10 @@ import gensim.models
 import gensim.models.keyedvectors
 import gensim.test.utils
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "../../python"), os.path.join(HERE, "../faults")]
 import gloved  # noqa: E402
+import harness  # noqa: E402
 
 WRITES = "adds or replaces words: a model is read only"
 SAVES = "makes a KeyedVectors of its own and saves it"
@@ -73,22 +73,11 @@ class Loader:
         return self.loaded[path]
 
     def serve(self, path):
-        model = os.path.join(self.directory, f"model{len(self.loaded)}")
-        socket = model + ".sock"
-        subprocess.run(
-            [os.path.join(self.bin_dir, "gloved-convert"), path, model],
-            check=True,
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        daemon = subprocess.Popen(
-            [os.path.join(self.bin_dir, "gloved"), "--model", model, "--socket", socket],
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        self.cleanup.callback(daemon.wait, 60)
-        self.cleanup.callback(daemon.terminate)
-        return self.cleanup.enter_context(gloved.connect(socket))
+        work = tempfile.mkdtemp(dir=self.directory)
+        model = harness.convert(self.bin_dir, path, os.path.join(work, "model"))
+        service = harness.Service(self.bin_dir, work, model, engine=None)
+        daemon = self.cleanup.enter_context(service)
+        return self.cleanup.enter_context(gloved.connect(daemon.path))
 
 
 def topn_without_none(vectors):
@@ -111,17 +100,13 @@ def tests_of(suite):
             yield each
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("bin_dir", metavar="BIN_DIR")
-    parser.add_argument("tests", metavar="TEST_KEYEDVECTORS_PY")
-    parser.add_argument("data", metavar="DATA_DIR")
-    arguments = parser.parse_args()
+@harness.program(
+    harness.option("tests", None, "gensim's test_keyedvectors.py"),
+    harness.option("data", None, "gensim's test_data"),
+)
+def main(arguments, verdicts):
     with contextlib.ExitStack() as cleanup:
-        directory = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="gloved-gensim-"))
-        loader = Loader(arguments.bin_dir, directory, cleanup)
+        loader = Loader(arguments.bin, arguments.work, cleanup)
         gensim.models.KeyedVectors = loader
         gensim.models.keyedvectors.KeyedVectors = loader
         gensim.test.utils.datapath = lambda name: os.path.join(arguments.data, name)
@@ -141,14 +126,8 @@ def main():
             counts[kind] += 1
             print(f"{kind:<15} {name}" + (f": {reason}" if kind == "not applicable" else ""))
             if kind == "failed":
-                print("".join(f"    {line}\n" for line in "".join(trouble).splitlines()), end="")
+                verdicts.add(f"{name}: {''.join(trouble)}")
         vectors = loader.load_word2vec_format(os.path.join(arguments.data, "euclidean_vectors.bin"))
         if not topn_without_none(vectors):
-            counts["failed"] += 1
-            print("failed          topn=5, 10, 0")
-        print(", ".join(f"{count} {kind}" for kind, count in counts.items()))
-    return 1 if counts["failed"] or not counts["passed"] else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+            verdicts.add("topn=5, 10, 0")
+    verdicts.judge("gensim's tests", counts["passed"] > 0, str(counts))

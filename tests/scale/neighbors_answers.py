@@ -8,82 +8,43 @@ for the neighbours of all words, or of N random ones; once for each K (1,10), as
 The hits must be the same bytes, and all answers of the first daemon but errors must come from the
 file.
 
-Prints the answers that were compared and those that differ.
-Exit status: 0 all of it held, 1 something did not.
+Exit status: 0 all of it held, 1 something did not, 2 wrong usage.
 """
-import argparse
+import os
 import pathlib
 import random
-import re
-import socket
-import subprocess
 import sys
 import tempfile
-import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../faults"))
+import harness  # noqa: E402
 
 PIPELINE = 64
-PATIENCE_S = 60
-MAX_SHOWN_FAULTS = 10
 HITS = b'"results":'
 
 
-class Daemon:
-    """A daemon and a connection to it."""
-
-    def __init__(self, binaries, model, path, *options):
-        command = [binaries / "gloved", "--model", model, "--socket", path, "--pin", "off"]
-        # pylint: disable-next=consider-using-with
-        self.process = subprocess.Popen([*command, *options], stderr=subprocess.DEVNULL)
-        begun = time.monotonic()
-        while True:
-            try:
-                self.socket = socket.socket(socket.AF_UNIX)
-                self.socket.connect(str(path))
-                break
-            except OSError:
-                if self.process.poll() is not None or time.monotonic() > begun + PATIENCE_S:
-                    self.end()
-                    sys.exit(f"gloved does not serve {model}")
-                time.sleep(0.05)
-        self.replies = self.socket.makefile("rb")
-
-    def end(self):
-        self.process.terminate()
-        self.process.wait()
-
-    def send(self, requests):
-        self.socket.sendall(b"".join(request + b"\n" for request in requests))
-
-    def read(self, form):
-        """A status line or JSON object, and what must be the same in both daemons' answers."""
-        status = self.replies.readline()
-        if not status:
-            sys.exit("gloved closed the connection")
-        if form == "json":
-            return status, status[status.find(HITS) :] if HITS in status else status
-        count = re.match(rb"OK (\d+)", status)
-        if count is None:
-            return status, status
-        return status, b"".join(self.replies.readline() for _ in range(int(count[1])))
-
-
-def quoted(word):
-    return b'"' + word.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
+def read(connection, form):
+    """A status line or JSON object, and what must be the same in both daemons' answers."""
+    reply = connection.reply()
+    if form == "json":
+        return reply, reply[reply.find(HITS) :] if HITS in reply else reply
+    status, _, lines = reply.partition(b"\n")
+    return status, lines if status.startswith(b"OK ") else status
 
 
 def compare(stored, engine, words, k, form):
     """Returns descriptions of the answers that differ or do not come from the file."""
     faults = []
-    for daemon in (stored, engine):
-        daemon.send([b"FORMAT " + form.encode()])
-        daemon.read("json")
+    for connection in (stored, engine):
+        connection.ask(b"FORMAT " + form.encode())
     for begin in range(0, len(words), PIPELINE):
-        requests = [b"NEAR k=%d " % k + quoted(word) for word in words[begin : begin + PIPELINE]]
-        stored.send(requests)
-        engine.send(requests)
+        some = words[begin : begin + PIPELINE]
+        requests = [b"NEAR k=%d " % k + harness.quoted(word) for word in some]
+        for connection in (stored, engine):
+            connection.send(b"".join(request + b"\n" for request in requests))
         for request in requests:
-            status, hits = stored.read(form)
-            other, wanted = engine.read(form)
+            status, hits = read(stored, form)
+            other, wanted = read(engine, form)
             is_error = status.startswith((b"ERR", b'{"error"', b'{"ok":false'))
             from_file = b"engine=neighbors" in status or b'"engine":"neighbors"' in status
             if hits != wanted:
@@ -93,39 +54,26 @@ def compare(stored, engine, words, k, form):
     return faults
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("bin", type=pathlib.Path)
-    parser.add_argument("model", type=pathlib.Path)
-    parser.add_argument("--words", type=int, default=0, help="0: all")
-    parser.add_argument("--k", default="1,10")
-    arguments = parser.parse_args()
+@harness.program(
+    harness.option("model", None, "directory made by gloved-convert", type=pathlib.Path),
+    harness.option("--words", 0, "words that are asked for; 0: all"),
+    harness.option("--k", "1,10", "neighbours of each"),
+)
+def main(arguments, verdicts):
     words = (arguments.model / "keys").read_bytes().split(b"\n")[:-1]
     if 0 < arguments.words < len(words):
         words = random.Random(1).sample(words, arguments.words)
-    failed = False
-    with tempfile.TemporaryDirectory() as work:
-        directory = pathlib.Path(work)
-        stored = Daemon(arguments.bin, arguments.model, directory / "stored")
-        try:
-            engine = Daemon(arguments.bin, arguments.model, directory / "e", "--neighbors", "off")
-            try:
-                for k in map(int, arguments.k.split(",")):
-                    for form in ("text", "json"):
-                        faults = compare(stored, engine, words, k, form)
-                        failed = failed or bool(faults)
-                        counts = f"{len(words)} answers, {len(faults)} wrong"
-                        print(f"k={k} {form}: {counts}", flush=True)
-                        for fault in faults[:MAX_SHOWN_FAULTS]:
-                            print(f"  {fault}")
-            finally:
-                engine.end()
-        finally:
-            stored.end()
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    given = {"engine": None}
+    daemons = [
+        harness.Service(arguments.bin, tempfile.mkdtemp(dir=arguments.work), *options, **given)
+        for options in (
+            (arguments.model, "--pin", "off"),
+            (arguments.model, "--pin", "off", "--neighbors", "off"),
+        )
+    ]
+    with daemons[0], daemons[1]:
+        stored, engine = (harness.Connection(daemon.path) for daemon in daemons)
+        for k in map(int, arguments.k.split(",")):
+            for form in ("text", "json"):
+                faults = compare(stored, engine, words, k, form)
+                verdicts.blame(f"k={k} {form}", faults, f"{len(words)} answers")

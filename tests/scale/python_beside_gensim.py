@@ -16,17 +16,19 @@ one after another, each in processes of its own:
 The table shows ratios and their targets. Exit status 1 if a target is missed. Needs Debian's
 python3-gensim. Runs of other programs at the same time spoil the figures.
 """
-import argparse
 import contextlib
 import json
 import os
 import random
 import subprocess
 import sys
-import tempfile
 import time
 
-PYTHON = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python")
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../faults"))
+import harness  # noqa: E402
+
+PYTHON = os.path.join(HERE, "../../python")
 ONE_AT_A_TIME = 300
 ROUNDS = 5
 
@@ -119,10 +121,9 @@ def client_lines(bin_dir, socket, words, work_dir):
 
     client = gloved.Client(socket)
     path = os.path.join(work_dir, "requests")
-    with open(path, "w", encoding="utf-8") as file:
+    with open(path, "wb") as file:
         for word in words:
-            quoted = word.replace("\\", "\\\\").replace('"', '\\"')
-            file.write(f'NEAR k=10 norm=unit "{quoted}"\n')
+            file.write(b"NEAR k=10 norm=unit " + harness.quoted(word) + b"\n")
     before = passes(client)
     begun = time.perf_counter()
     with open(path, "rb") as requests:
@@ -152,65 +153,44 @@ def drawn_words(text, count):
     return [all_words[0].decode("utf-8"), *words[:count]]
 
 
-def start_daemon(bin_dir, model, socket):
-    """The process, and seconds until it answers."""
-    sys.path.insert(0, PYTHON)
-    import gloved
-
-    begun = time.perf_counter()
-    process = subprocess.Popen(
-        [os.path.join(bin_dir, "gloved"), "--model", model, "--socket", socket],
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    gloved.connect(socket, retries=100).close()
-    return process, time.perf_counter() - begun
-
-
 class Table:
-    def __init__(self):
-        self.missed = 0
+    def __init__(self, verdicts):
+        self.verdicts = verdicts
 
     def row(self, what, ours, theirs, ratio, target=None, enough=True):
-        self.missed += not enough
+        if target is not None:
+            self.verdicts.judge(what, enough, f"{ratio}, wanted {target}")
         wanted = "" if target is None else f"{target}: " + ("met" if enough else "MISSED")
         print(f"{what:<46} {ours:>12} {theirs:>12} {ratio:>9} {wanted}".rstrip(), flush=True)
 
 
-def measure(arguments, work_dir):
+def measure(arguments, table):
+    work_dir = arguments.work
     words = drawn_words(arguments.text, arguments.words)
     words_file = write_words(os.path.join(work_dir, "words"), words)
     one_word = write_words(os.path.join(work_dir, "word"), words[:1])
-    model, socket = os.path.join(work_dir, "model"), os.path.join(work_dir, "socket")
     saved = os.path.join(work_dir, "gensim")
     with worker("text", arguments.text, words_file, saved) as (_, by_text):
         pass
     with worker("mmap", saved, words_file) as (_, by_mmap):
         pass
-    subprocess.run(
-        [os.path.join(arguments.bin_dir, "gloved-convert"), arguments.text, model],
-        check=True,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    daemon, start_seconds = start_daemon(arguments.bin_dir, model, socket)
-    try:
+    model = harness.convert(arguments.bin, arguments.text, os.path.join(work_dir, "model"))
+    begun = time.perf_counter()
+    with harness.Service(arguments.bin, work_dir, model, engine=None) as daemon:
+        start_seconds = time.perf_counter() - begun
         rounds, lines = [], []
         for _ in range(ROUNDS):
-            with worker("gloved", socket, words_file) as (_, result):
+            with worker("gloved", daemon.path, words_file) as (_, result):
                 rounds.append(result)
-            lines.append(client_lines(arguments.bin_dir, socket, words, work_dir))
+            lines.append(client_lines(arguments.bin, daemon.path, words, work_dir))
         ours = {name: min(each[name] for each in rounds) for name in rounds[0]}
         of_lines = min(lines)
+        others = [daemon.process.pid]
         our_memory, each = memory_of(
-            "gloved", socket, one_word, arguments.processes, [daemon.pid]
+            "gloved", daemon.path, one_word, arguments.processes, others
         )
-    finally:
-        daemon.terminate()
-        daemon.wait()
     their_memory, _ = memory_of("mmap", saved, one_word, arguments.processes)
     ours.update(lines=of_lines, start=start_seconds)
-    table = Table()
     time_rows(table, ours, by_text, by_mmap, len(words))
     for name, our, their in zip(("Rss", "Pss"), our_memory, their_memory):
         table.row(
@@ -220,7 +200,6 @@ def measure(arguments, work_dir):
             f"{their / our:.1f}",
         )
     table.row("Pss of the daemon alone, MB", f"{each[-1][1] / 1e6:.0f}", "", "")
-    return 1 if table.missed else 0
 
 
 def time_rows(table, ours, by_text, by_mmap, count):
@@ -267,21 +246,16 @@ def time_rows(table, ours, by_text, by_mmap, count):
     table.row(f"vectors of {count} words, s", f"{ours['vectors']:.2f}", "", "")
 
 
-def main():
-    if sys.argv[1:2] == ["--worker"]:
-        work(*sys.argv[2:])
-        return 0
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("bin_dir", metavar="BIN_DIR")
-    parser.add_argument("text", metavar="GLOVE_TXT")
-    parser.add_argument("--words", type=int, default=10_000, help="in bulk (%(default)s)")
-    parser.add_argument("--processes", type=int, default=4, help="for memory (%(default)s)")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="gloved-beside-") as work_dir:
-        return measure(arguments, work_dir)
+if sys.argv[1:2] == ["--worker"]:
+    work(*sys.argv[2:])
+    sys.exit()
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+@harness.program(
+    harness.option("text", None, "GloVe's text"),
+    harness.option("--words", 10_000, "words in bulk"),
+    harness.option("--processes", 4, "processes whose memory counts"),
+)
+def main(arguments, verdicts):
+    sys.path.insert(0, PYTHON)
+    measure(arguments, Table(verdicts))

@@ -8,52 +8,31 @@ ranks, takes its place again and again by renaming and RELOAD, with pauses of up
 threads make all calls of python/tests/calls.py for S (60) seconds. Each result must be the one of
 one of the models, or the call must end with ModelReplaced.
 
-Prints the calls, by result. Exit status: 0 all of it held, 1 something did not.
+Exit status: 0 all of it held, 1 something did not, 2 wrong usage.
 """
-import argparse
 import collections
 import logging
 import pathlib
 import random
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(REPOSITORY / "python"), str(REPOSITORY / "python" / "tests")]
+sys.path[:0] = [str(REPOSITORY / name) for name in ("python", "python/tests", "tests/faults")]
 
 import gloved  # noqa: E402
+import harness  # noqa: E402
 from calls import Swap, all_calls, plain, text_of_model  # noqa: E402
 
-MAX_SHOWN_FAULTS = 10
-START_S = 30
 MAX_PAUSE_S = 0.03
 
 
-def convert(bin_dir, work, seed):
+def convert(arguments, seed):
     """A model in a directory of its own."""
-    text = work / f"text{seed}"
+    text = pathlib.Path(arguments.work, f"text{seed}")
     text.write_bytes(text_of_model(seed))
-    model = work / f"model{seed}"
-    subprocess.run(
-        [bin_dir / "gloved-convert", text, model], check=True, stderr=subprocess.DEVNULL
-    )
-    return model
-
-
-def wait_for(daemon, socket):
-    """Returns once the daemon answers."""
-    deadline = time.monotonic() + START_S
-    while True:
-        try:
-            with gloved.Client(socket, retries=0) as client:
-                return client.ping()
-        except gloved.GlovedError:
-            if daemon.poll() is not None or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
+    return pathlib.Path(harness.convert(arguments.bin, text, text.with_name(f"model{seed}")))
 
 
 class Run:
@@ -119,7 +98,6 @@ class Run:
                 self.outcomes["calls"] += 1
 
     def run(self, seconds, threads):
-        """Runs for so long. True: all of it held."""
         self.find_right_results()
         working = [threading.Thread(target=self.replace_again_and_again)]
         working += [threading.Thread(target=self.make_calls, args=(seed,))
@@ -130,40 +108,19 @@ class Run:
         self.ends.set()
         for each in working:
             each.join()
-        print(f"{self.outcomes['calls']:9,} calls of {len(self.calls)} kinds")
-        print(f"{self.outcomes['replaced too often']:9,} ended with ModelReplaced")
-        print(f"{self.reloads:9,} reloads")
-        print(f"{len(self.faults):9,} faults")
-        for fault in self.faults[:MAX_SHOWN_FAULTS]:
-            print(fault)
-        return not self.faults and self.outcomes["calls"] > 0 and self.reloads > 0
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("bin_dir", type=pathlib.Path)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--threads", type=int, default=2)
-    arguments = parser.parse_args()
+@harness.program(
+    harness.option("--seconds", 60.0, "length of the run"),
+    harness.option("--threads", 2, "threads that make calls"),
+)
+def main(arguments, verdicts):
     logging.disable(logging.WARNING)
-    with tempfile.TemporaryDirectory(prefix="gloved-reloads-") as name:
-        work = pathlib.Path(name)
-        models = [convert(arguments.bin_dir, work, seed) for seed in (1, 2)]
-        socket = str(work / "gloved.sock")
-        daemon = subprocess.Popen(
-            [arguments.bin_dir / "gloved", "--model", f"live={models[0]}", "--socket", socket],
-            stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )
-        try:
-            wait_for(daemon, socket)
-            held = Run(socket, Swap(*models), work).run(arguments.seconds, arguments.threads)
-        finally:
-            daemon.terminate()
-            daemon.wait()
-    return 0 if held else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    models = [convert(arguments, seed) for seed in (1, 2)]
+    with harness.Service(arguments.bin, arguments.work, f"live={models[0]}") as daemon:
+        run = Run(daemon.path, Swap(*models), pathlib.Path(arguments.work))
+        run.run(arguments.seconds, arguments.threads)
+    calls, ended = run.outcomes["calls"], run.outcomes["replaced too often"]
+    verdicts.blame("calls", run.faults, f"{calls:,} of {len(run.calls)} kinds")
+    verdicts.judge("reloads", calls > 0 and run.reloads > 0, f"{run.reloads:,}")
+    return f"{ended:,} calls ended with ModelReplaced"

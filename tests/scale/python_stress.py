@@ -13,7 +13,6 @@ connection may be left open.
 Prints the calls of each verb, how often a call began again, and the slowest.
 Exit status: 0 all of it held, 1 something did not.
 """
-import argparse
 import asyncio
 import collections
 import faulthandler
@@ -23,23 +22,21 @@ import os
 import pathlib
 import random
 import signal
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "python"))
+sys.path[:0] = [str(REPOSITORY / name) for name in ("python", "tests/faults")]
 
 import gloved  # noqa: E402
+import harness  # noqa: E402
 from gloved import _retry, requests  # noqa: E402
 
 # Beyond the time of the run: whoever has not ended by then hangs.
 PATIENCE_S = 60
 PIPELINE = 50
 RELOAD_EVERY_S = 2
-MAX_SHOWN_FAULTS = 20
 
 
 class Figures:
@@ -92,22 +89,6 @@ def count_retries(figures):
         return delay
 
     _retry.Patience.next_delay = counted
-
-
-class Daemon:
-    def __init__(self, bin_dir, model, socket, log):
-        self.command = [bin_dir / "gloved", "--model", f"glove={model}", "--socket", socket]
-        self.socket = socket
-        self.log = log
-        self.process = None
-
-    def start(self):
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stderr=log)
-
-    def stop(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        self.process.wait(PATIENCE_S)
 
 
 def all_requests(words, vectors):
@@ -281,14 +262,15 @@ class Load:
             self.figures.fault(f"{len(left)} tasks are left after close()")
 
 
-def restart(daemon, times, seconds, begun):
+def restart(daemon, times, seconds, begun, figures):
     """Ends the daemon and starts it again, `times` times at even distances."""
     for number in range(times):
         at = begun + seconds * (number + 1) / (times + 1)
         time.sleep(max(0.0, at - time.monotonic()))
         ended_by = signal.SIGKILL if number % 2 else signal.SIGTERM
         stopping = time.monotonic()
-        daemon.stop(ended_by)
+        for complaint in daemon.stop(ended_by):
+            figures.fault(complaint)
         daemon.start()
         print(
             f"{time.monotonic() - begun:6.1f} s  restarted after {ended_by.name},"
@@ -298,7 +280,7 @@ def restart(daemon, times, seconds, begun):
 
 def expected_answers(daemon):
     """Every request of the run with the answer of a daemon that has nothing else to do."""
-    with gloved.Client(daemon.socket) as client:
+    with gloved.Client(daemon.path) as client:
         words = [word.word for word in client.prefix("s", k=500)]
         vectors = list(client.vec(words[:20]))
         cases = all_requests(words, vectors)
@@ -306,18 +288,13 @@ def expected_answers(daemon):
         return [(verb, request, essence(answer)) for (verb, request), answer in zip(cases, answers)]
 
 
-def run(arguments, work, figures):
-    model = work / "model"
-    sample = REPOSITORY / "data" / "glove.6B.100d.sample.txt.gz"
-    convert = [arguments.bin_dir / "gloved-convert", sample, model]
-    subprocess.run(convert, check=True, stdin=subprocess.DEVNULL, capture_output=True)
-    daemon = Daemon(arguments.bin_dir, model, str(work / "gloved.sock"), work / "log")
-    daemon.start()
-    try:
+def run(arguments, figures):
+    model = harness.convert_sample(arguments.bin, arguments.work)
+    with harness.Service(arguments.bin, arguments.work, f"glove={model}", engine=None) as daemon:
         cases = expected_answers(daemon)
         count_retries(figures)
         begun = time.monotonic()
-        load = Load(cases, daemon.socket, arguments.seconds, figures)
+        load = Load(cases, daemon.path, arguments.seconds, figures)
         # One process has one interpreter lock: 64 busy threads would hold up the loop.
         receiver, sender = multiprocessing.Pipe(duplex=False)
         process = multiprocessing.Process(
@@ -331,7 +308,7 @@ def run(arguments, work, figures):
         threads.append(threading.Thread(target=load.reloading_thread, daemon=True))
         for each in threads:
             each.start()
-        restart(daemon, arguments.restarts, arguments.seconds, begun)
+        restart(daemon, arguments.restarts, arguments.seconds, begun, figures)
         for each in threads:
             each.join(max(0.0, load.end + PATIENCE_S - time.monotonic()))
         hanging = sum(each.is_alive() for each in threads)
@@ -345,8 +322,6 @@ def run(arguments, work, figures):
         else:
             figures.fault("coroutines hang")
             process.kill()
-    finally:
-        daemon.stop()
 
 
 def run_coroutines(load, count, sender):
@@ -385,27 +360,18 @@ def report(figures):
         print(f"{count:9,} times asked again after {error}")
     for kind, (seconds, verb) in sorted(figures.slowest.items()):
         print(f"{seconds:9.2f} s for the slowest call of a {kind} ({verb})")
-    for fault in figures.faults[:MAX_SHOWN_FAULTS]:
-        print(f"FAULT {fault}")
-    print(f"{len(figures.faults):9,} wrong answers, hangs and unexpected errors")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("bin_dir", type=pathlib.Path)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--restarts", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=64)
-    parser.add_argument("--coroutines", type=int, default=500)
-    arguments = parser.parse_args()
+@harness.program(
+    harness.option("--seconds", 60.0, "length of the run"),
+    harness.option("--restarts", 5, "restarts of the daemon"),
+    harness.option("--threads", 64, "threads of the Client"),
+    harness.option("--coroutines", 500, "coroutines of the AsyncClient"),
+)
+def main(arguments, verdicts):
     figures = Figures()
     before = sockets_open()
-    with tempfile.TemporaryDirectory(prefix="gloved-stress-") as work:
-        run(arguments, pathlib.Path(work), figures)
+    run(arguments, figures)
     check_sockets(figures, before)
     report(figures)
-    return 1 if figures.faults else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    verdicts.blame("calls", figures.faults, "wrong answers, hangs and unexpected errors")

@@ -8,48 +8,25 @@ line, the cpu engine's answer for the generation in its status line; none may fa
 memory and, on a GPU, device memory must be as after the first reload. Models are copied, by hard
 links if possible, so they do not change.
 
-Exit status: 0 all of it held, 1 something did not.
+Exit status: 0 all of it held, 1 something did not, 2 wrong usage.
 """
-import argparse
 import os
 import pathlib
 import random
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../faults"))
+import harness  # noqa: E402
+
 WORDS = 40
 # Memory that allocators keep, in bytes and in MiB.
 SLACK = {"own memory": 4 << 20, "device memory": 4}
 GROWTH = 1.02
-PATIENCE_S = 120
-
-
-class Connection:
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(PATIENCE_S)
-        self.socket.connect(path)
-        self.file = self.socket.makefile("rb")
-
-    def ask(self, line):
-        """Asks; returns the status line's fields (an ERR line under the key ERR), and the lines."""
-        self.socket.sendall(line + b"\n")
-        status = self.file.readline().rstrip(b"\n")
-        if not status.startswith(b"OK "):
-            return {b"ERR": status}, []
-        words = status.split(b" ")
-        return dict(word.split(b"=", 1) for word in words[2:]), [
-            self.file.readline() for _ in range(int(words[1]))
-        ]
-
-
-def quoted(word):
-    return b'"' + b"".join(b"\\x%02x" % byte for byte in word) + b'"'
 
 
 def device_memory():
@@ -62,10 +39,6 @@ def device_memory():
         check=False,
     )
     return sum(int(line) for line in told.stdout.split()) if told.returncode == 0 else None
-
-
-def stats(connection):
-    return dict(line.rstrip(b"\n").split(b"\t", 1) for line in connection.ask(b"STATS")[1])
 
 
 def sample_of(*models):
@@ -89,101 +62,76 @@ def link_tree(source, target):
             shutil.copy(os.path.join(source, name), os.path.join(target, name))
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("bin", type=pathlib.Path)
-    parser.add_argument("a")
-    parser.add_argument("b")
-    parser.add_argument("--reloads", type=int, default=10)
-    parser.add_argument("--clients", type=int, default=4)
-    parser.add_argument("--engine", default="auto")
-    return parser.parse_args()
-
-
 class Run:
     """A daemon with a model that is reloaded (live) and one that is not (still)."""
 
     def __init__(self, arguments, work, words):
         self.words = words
         self.faults = []
+        self.control = None
         self.counts = [0] * (arguments.clients + 1)
         self.stop = threading.Event()
-        self.live, self.spare, self.path = (
-            os.path.join(work, name) for name in ("live", "spare", "s")
-        )
+        self.live, self.spare = (os.path.join(work, name) for name in ("live", "spare"))
         link_tree(arguments.a, self.live)
         link_tree(arguments.b, self.spare)
-        command = [arguments.bin / "gloved", "--model", f"live={self.live}"]
-        command += ["--model", f"still={arguments.a}", "--socket", self.path]
-        command += ["--engine", arguments.engine, "--pin", "off"]
-        self.daemon = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-
-    def connect(self):
-        begun = time.monotonic()
-        while time.monotonic() < begun + PATIENCE_S:
-            try:
-                self.control = Connection(self.path)
-                self.control.ask(b"PING")
-                return
-            except OSError:
-                time.sleep(0.05)
-        sys.exit("the daemon does not serve")
+        options = ("--model", f"still={arguments.a}", "--pin", "off")
+        self.daemon = harness.Service(
+            arguments.bin, work, f"live={self.live}", *options, engine=arguments.engine
+        )
 
     def exchange(self):
         """Puts the other model in place and reloads."""
         os.rename(self.live, self.live + ".aside")
         os.rename(self.spare, self.live)
         os.rename(self.live + ".aside", self.spare)
-        fields, lines = self.control.ask(b"RELOAD live")
-        if b"ERR" in fields or len(lines) != 1:
-            self.faults.append(f"RELOAD: {fields}")
+        reply = self.control.ask(b"RELOAD live")
+        if not reply.startswith(b"OK 1"):
+            self.faults.append(f"RELOAD: {reply!r}")
 
     def answers_of_cpu(self):
         """The generation, and its answers by the cpu engine."""
         answers = {}
         for word in self.words:
-            fields, lines = self.control.ask(b"NEAR k=5 engine=cpu " + quoted(word))
-            answers[word] = lines
-        return fields[b"generation"], answers
+            reply = self.control.ask(b"NEAR k=5 engine=cpu " + harness.quoted(word))
+            answers[word] = harness.lines_of(reply)
+        return harness.generation_of(reply), answers
 
     def learn(self):
         """Learns the answers of both models."""
         self.known = dict([self.answers_of_cpu()])
         self.exchange()
         self.known.update([self.answers_of_cpu()])
-        self.still = self.control.ask(b"USE still")[0][b"generation"]
+        self.still = harness.generation_of(self.control.ask(b"USE still"))
 
     def ask(self, number):
         """A client, in a thread of its own."""
-        connection = Connection(self.path)
+        connection = harness.Connection(self.daemon.path)
         chance = random.Random(number)
         # The last client asks the model that is not reloaded.
         model = b"still" if number == len(self.counts) - 1 else b"live"
         while not self.stop.is_set():
             word = chance.choice(self.words)
-            fields, lines = connection.ask(b"NEAR k=5 model=" + model + b" " + quoted(word))
+            reply = connection.ask(b"NEAR k=5 model=" + model + b" " + harness.quoted(word))
+            generation = harness.generation_of(reply)
             self.counts[number] += 1
-            if b"ERR" in fields or lines != self.known[fields[b"generation"]][word]:
-                self.faults.append(f"{model}: {word} {fields} {lines}")
-            elif model == b"still" and fields[b"generation"] != self.still:
-                self.faults.append(f"another generation of the model left alone: {fields}")
+            if harness.outcome(reply) != "OK":
+                self.faults.append(f"{model}: {word} {reply}")
+            elif harness.lines_of(reply) != self.known[generation][word]:
+                self.faults.append(f"{model}: {word} {reply}")
+            elif model == b"still" and generation != self.still:
+                self.faults.append(f"another generation of the model left alone: {generation}")
 
     def settled_memory(self):
         """Own memory and device memory, once replaced models are freed."""
-        begun = time.monotonic()
-        while (
-            stats(self.control)[b"retired_models"] != b"0" and time.monotonic() < begun + PATIENCE_S
-        ):
-            time.sleep(0.05)
+        harness.wait_until(lambda: self.daemon.statistics()["retired_models"] == "0")
         time.sleep(1)
-        return int(stats(self.control)[b"own_memory_bytes"]), device_memory()
+        return int(self.daemon.statistics()["own_memory_bytes"]), device_memory()
 
     def reload(self, reloads):
         """Reloads while clients ask. Returns seconds, and memory before and after."""
         threads = [
-            threading.Thread(target=self.ask, args=(number,)) for number in range(len(self.counts))
+            threading.Thread(target=self.ask, args=(number,), daemon=True)
+            for number in range(len(self.counts))
         ]
         for thread in threads:
             thread.start()
@@ -202,40 +150,31 @@ class Run:
             thread.join()
         return seconds, before, after
 
-    def end(self):
-        self.stop.set()
-        self.daemon.terminate()
-        if self.daemon.wait(PATIENCE_S) != 0:
-            self.faults.append(f"the daemon ended with {self.daemon.returncode}")
 
-
-def main():
-    arguments = parse_arguments()
+@harness.program(
+    harness.option("a", None, "directory made by gloved-convert"),
+    harness.option("b", None, "another one"),
+    harness.option("--reloads", 10, "reloads under load"),
+    harness.option("--clients", 4, "clients of the model that is reloaded"),
+    harness.option("--engine", "auto", "engine of the daemon"),
+)
+def main(arguments, verdicts):
     words = sample_of(arguments.a, arguments.b)
     if not words:
         sys.exit("the models have no words in common")
     beside = os.path.dirname(os.path.abspath(arguments.a))
     with tempfile.TemporaryDirectory(prefix="gloved-reload-", dir=beside) as work:
         run = Run(arguments, work, words)
-        try:
-            run.connect()
+        with run.daemon:
+            run.control = harness.Connection(run.daemon.path)
             run.learn()
             seconds, memory, after = run.reload(arguments.reloads)
-            engine = stats(run.control)[b"engine"].decode()
-        finally:
-            run.end()
-    faults = run.faults
+            engine = run.daemon.statistics()["engine"]
+            verdicts.add(*run.daemon.stop())
+    verdicts.blame("answers", run.faults, f"{sum(run.counts)} queries")
+    verdicts.judge("clients", all(run.counts), f"{run.counts} queries of each")
     for name, before, now in zip(("own memory", "device memory"), memory, after):
-        if before is not None and now > before * GROWTH + SLACK[name]:
-            faults.append(f"{name} grew from {before} to {now}")
-    for fault in faults[:10]:
-        print(fault, file=sys.stderr)
-    print(
-        f"engine {engine}: {arguments.reloads} reloads in {seconds:.1f} s, {sum(run.counts)}"
-        f" queries meanwhile, {len(faults)} faults; own memory {memory[0] >> 20} ->"
-        f" {after[0] >> 20} MiB, device {memory[1]} -> {after[1]} MiB"
-    )
-    return 1 if faults else 0
-
-
-sys.exit(main())
+        if before is not None:
+            limit = before * GROWTH + SLACK[name]
+            verdicts.judge(name, now <= limit, f"{now} after {before}")
+    return f"engine {engine}, {arguments.reloads} reloads in {seconds:.1f} s"
