@@ -241,10 +241,7 @@ def quoted(word):
     (b'"king"', b'"a\\\\x22b"', b'"caf\\\\xe9\\\\x20x"')
     """
     data = word.encode(errors="surrogateescape") if isinstance(word, str) else word
-    plain = (byte in b"!" or 0x23 <= byte <= 0x7E and byte != 0x5C for byte in data)
-    return b'"%s"' % b"".join(
-        bytes([byte]) if is_plain else b"\\x%02x" % byte for byte, is_plain in zip(data, plain)
-    )
+    return b'"%s"' % re.sub(rb'[^!#-\[\]-~]', lambda found: b"\\x%02x" % found[0][0], data)
 
 
 def end_of_reply(data, begin=0):
