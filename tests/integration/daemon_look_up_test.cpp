@@ -211,19 +211,6 @@ TEST_F(LookUp, TellsInJsonWhatItTellsInText) {
     }
 }
 
-TEST_F(LookUp, HoldsThroughSocat) {
-    std::string input;
-    std::string wanted;
-    for (const Case& each : kCases) {
-        input += each.request + "\n";
-        wanted += connection_.ask(each.request).normalised() + "\n";
-    }
-    const Finished finished =
-        run({"socat", "-t60", "-", "UNIX-CONNECT:" + daemon_.socket_path()}, input);
-    EXPECT_EQ(finished.exit_code, 0) << finished.err;
-    EXPECT_EQ(without_us(finished.out), wanted);
-}
-
 TEST_F(LookUp, IsToldByTheClient) {
     for (const Case& each : kCases) {
         SCOPED_TRACE(each.request);

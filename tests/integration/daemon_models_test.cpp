@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -17,7 +16,6 @@
 #include <string>
 #include <string_view>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "common/format/layout.hpp"
@@ -205,47 +203,6 @@ TEST_F(Models, AreLoadedAnewOnSighup) {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     EXPECT_EQ(field(connection_.ask("SIM model=other w1 w2"), "generation"), generation_of(next));
-}
-
-// The generation of an answer tells its model; a dimension that does not fit it would be a mixture.
-TEST_F(Models, AreNeverMixedUnderLoad) {
-    const std::vector<std::vector<Entry>> contents = {random_entries(50, 4, 1),
-                                                      random_entries(55, 9, 7)};
-    std::vector<std::pair<std::string, std::string>> known;  // generation, VEC w3
-    for (const auto& entries : contents) {
-        const format::Model model = make_model(dir_ / "probe", entries);
-        std::string vector;
-        for (const float value : model.vector(*model.find("w3"))) {
-            vector += fmt::format("{}{}", vector.empty() ? "" : "\t", value);
-        }
-        known.emplace_back(generation_of(model), vector);
-    }
-    std::atomic<bool> stop = false;
-    std::atomic<int> answers = 0;
-    std::atomic<int> wrong = 0;
-    std::vector<std::thread> clients;
-    for (int i = 0; i < 3; ++i) {
-        clients.emplace_back([&] {
-            Connection client(daemon_.socket_path());
-            while (!stop) {
-                const auto reply = client.ask("VEC w3");
-                const std::pair<std::string, std::string> got = {
-                    field(reply, "generation"), reply.lines.empty() ? "" : reply.lines[0]};
-                if (got != known[0] && got != known[1]) ++wrong;
-                const auto near = client.ask("NEAR k=3 w3");
-                if (near.lines.size() != 3) ++wrong;
-                ++answers;
-            }
-        });
-    }
-    for (int i = 1; i <= 20; ++i) {
-        make_model(dir_ / "small", contents[static_cast<std::size_t>(i) % 2]);
-        EXPECT_EQ(connection_.ask("RELOAD small").status, "OK 1");
-    }
-    stop = true;
-    for (auto& client : clients) client.join();
-    EXPECT_EQ(wrong, 0);
-    EXPECT_GT(answers, 20);
 }
 
 TEST_F(Models, ThatAreDamagedLeaveTheOldOnesServing) {

@@ -1,18 +1,12 @@
 // The daemon as its users meet it: over a socket, with its real model and its real limits.
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <random>
@@ -20,7 +14,6 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "kernels/registry.hpp"
@@ -84,29 +77,6 @@ TEST_F(ProtocolPage, TranscriptsHoldOneByOne) {
     EXPECT_GE(exchanges, 15U);
 }
 
-/// A whole block through a program of the system, as a user types it.
-void replay_through(const std::vector<std::string>& command) {
-    for (const auto& block : transcripts()) {
-        std::string input;
-        std::string wanted;
-        for (const auto& [request, reply] : block) {
-            input += request + "\n";
-            wanted += reply + "\n";
-        }
-        const Finished finished = run(command, input);
-        EXPECT_EQ(finished.exit_code, 0) << finished.err;
-        EXPECT_EQ(without_us(finished.out), wanted);
-    }
-}
-
-TEST_F(ProtocolPage, TranscriptsHoldThroughSocat) {
-    replay_through({"socat", "-t60", "-", "UNIX-CONNECT:" + daemon_.socket_path()});
-}
-
-TEST_F(ProtocolPage, TranscriptsHoldThroughNetcat) {
-    replay_through({"nc", "-N", "-U", daemon_.socket_path()});
-}
-
 TEST(Daemon, AnswersAThousandPipelinedRequestsInOrder) {
     const Daemon daemon(sample_model());
     Connection connection(daemon.socket_path());
@@ -135,112 +105,6 @@ TEST(Daemon, AnswersAThousandPipelinedRequestsInOrder) {
         }
     }
     writer.join();
-}
-
-TEST(Daemon, AnswersEveryOddLineOnceAndLeavesOthersAlone) {
-    const Daemon daemon(sample_model());
-    Connection bystander(daemon.socket_path());
-    const std::string wanted = bystander.ask("king").normalised();
-    const std::vector<std::pair<std::string, std::string>> odd = {
-        {"no-such-word", "ERR unknown_word "},
-        {"king - king", "ERR zero_vector "},
-        {"", "ERR bad_request "},
-        {"   \t ", "ERR bad_request "},
-        {std::string("ki\0ng", 5), "ERR bad_request "},
-        {"king\rqueen", "ERR bad_request "},
-        {"\r\r", "ERR bad_request "},
-        {"\xFF\xFE\x01\x7F\x80", "ERR unknown_word \"\\xFF\\xFE\\x01\\x7F\\x80\""},
-        {"\xEF\xBB\xBFking", "ERR unknown_word "},
-        {"\xC0\xAF", "ERR unknown_word "},
-        {"\xED\xA0\x80", "ERR unknown_word "},
-        {"king +", "ERR bad_request "},
-        {"* king", "ERR bad_request "},
-        {"( king", "ERR bad_request "},
-        {"king )", "ERR bad_request "},
-        {"\"king", "ERR bad_request "},
-        {"inf * king", "ERR bad_request "},
-        {"nan * king", "ERR bad_request "},
-        {"1e999 * king", "ERR bad_request "},
-        {"1e300 * ( 1e300 * king )", "ERR bad_request "},
-        {"1e39 * king", "ERR bad_request "},
-        {"0x10 * king", "ERR bad_request "},
-        {"NEAR k=-1 king", "ERR bad_request "},
-        {"NEAR k=0 king", "ERR bad_request "},
-        {"NEAR k=+5 king", "ERR bad_request "},
-        {"NEAR k=1e3 king", "ERR bad_request "},
-        {"NEAR k=2147483648 king", "ERR bad_request "},
-        {"NEAR k=4294967296 king", "ERR bad_request "},
-        {"NEAR k=9223372036854775808 king", "ERR bad_request "},
-        {"NEAR k=18446744073709551616 king", "ERR bad_request "},
-        {"NEAR k=65537 king", "ERR bad_request k= is at most 65536"},
-        {"NEAR k=5 k=5 king", "ERR bad_request "},
-        {"NEAR min=nan king", "ERR bad_request "},
-        {"NEAR model=other king", "ERR unknown_model "},
-        {"NEAR engine=abacus king", "ERR bad_request "},
-        {"NEAR", "ERR bad_request "},
-        {"SIM king", "ERR bad_request "},
-        {"SIM king queen rook", "ERR bad_request "},
-        {"HAS", "ERR bad_request "},
-        {"PING PONG", "ERR bad_request "},
-        {"MODELS glove", "ERR bad_request MODELS takes no words, not 1"},
-        {"USE", "ERR bad_request "},
-        {"USE nothing", "ERR unknown_model "},
-        {"FORMAT yaml", "ERR bad_request "},
-        {"RELOAD nothing", "ERR unknown_model "},
-        {"STATS king", "ERR bad_request "},
-        {"GET / HTTP/1.1", "ERR unknown_word \"GET\""},
-        {"*1", "ERR unknown_word "},
-        {"\x16\x03\x01\x02", "ERR unknown_word "},
-    };
-    Connection connection(daemon.socket_path());
-    for (const auto& [line, wanted_start] : odd) {
-        const ReplyText reply = connection.ask(line);
-        EXPECT_EQ(reply.status.rfind(wanted_start, 0), 0U)
-            << "for " << testing::PrintToString(line) << ": " << reply.status;
-        EXPECT_EQ(connection.ask("PING").status, "OK 0")
-            << "after " << testing::PrintToString(line);
-        EXPECT_EQ(bystander.ask("king").normalised(), wanted);
-    }
-}
-
-TEST(Daemon, TakesLinesUpToTheLimitAndClosesBeyondIt) {
-    const Daemon daemon(sample_model());
-    Connection bystander(daemon.socket_path());
-    const std::string longest = "HAS " + std::string(65536 - 4, 'x');
-    Connection fits(daemon.socket_path());
-    EXPECT_EQ(fits.ask(longest).status.rfind("OK 1 ", 0), 0U);
-    EXPECT_EQ(fits.ask("PING").status, "OK 0");
-
-    for (const std::string& ending : {std::string("\n"), std::string()}) {
-        Connection over(daemon.socket_path());
-        over.send(longest + "x" + ending);
-        EXPECT_EQ(over.read_reply().status, "ERR too_long a line has at most 65536 bytes; closing");
-        EXPECT_TRUE(over.closed_by_peer());
-    }
-    // One that sends another megabyte after that still gets to read its ERR.
-    Connection flood(daemon.socket_path());
-    std::thread writer([&] { flood.send(std::string(1 << 20, 'x')); });
-    EXPECT_EQ(flood.read_reply().status, "ERR too_long a line has at most 65536 bytes; closing");
-    writer.join();
-    EXPECT_EQ(bystander.ask("PING").status, "OK 0");
-}
-
-TEST(Daemon, AnswersALastLineWithoutItsEnd) {
-    const Daemon daemon(sample_model());
-    Connection connection(daemon.socket_path());
-    connection.send("PING\r\nSIM king queen");
-    connection.finish_sending();
-    EXPECT_EQ(connection.read_reply().status, "OK 0");
-    EXPECT_EQ(connection.read_reply().lines, std::vector<std::string>{"0.750769"});
-    EXPECT_TRUE(connection.closed_by_peer());
-}
-
-TEST(Daemon, AnswersBytesThatComeOneByOne) {
-    const Daemon daemon(sample_model());
-    Connection connection(daemon.socket_path());
-    for (const char c : std::string("NEAR k=1 king\nPING\n")) ASSERT_TRUE(connection.send({&c, 1}));
-    EXPECT_EQ(connection.read_reply().lines.size(), 1U);
-    EXPECT_EQ(connection.read_reply().status, "OK 0");
 }
 
 TEST(Daemon, CutsSlowLinesIdleAndUnreadConnections) {
@@ -310,43 +174,6 @@ TEST(Daemon, SaysBusyWhenItsQueueIsFull) {
     EXPECT_GT(ok, 0);
     EXPECT_GT(busy, 0);
     EXPECT_EQ(connection.ask("NEAR k=5 the").lines.size(), 5U);
-}
-
-TEST(Daemon, RefusesConnectionsBeyondItsLimit) {
-    const Daemon daemon(sample_model(), {"--max-connections", "2", "--uid-share", "100"});
-    // The one that asked whether the daemon is ready may still be closing.
-    std::this_thread::sleep_for(milliseconds(50));
-    Connection first(daemon.socket_path());
-    Connection second(daemon.socket_path());
-    EXPECT_EQ(first.ask("PING").status, "OK 0");
-    EXPECT_EQ(second.ask("PING").status, "OK 0");
-    Connection third(daemon.socket_path());
-    for (int i = 0; i < 20; ++i) {
-        EXPECT_TRUE(third.send("PING\n")) << "it is read and dropped, so that the line arrives";
-        std::this_thread::sleep_for(milliseconds(2));
-    }
-    EXPECT_EQ(third.read_reply().status.rfind("ERR busy ", 0), 0U);
-    EXPECT_TRUE(third.closed_by_peer());
-    EXPECT_EQ(first.ask("PING").status, "OK 0");
-}
-
-TEST(Daemon, SurvivesClientsThatVanish) {
-    Daemon daemon(sample_model());
-    const auto descriptors = [&] {
-        const auto path = "/proc/" + std::to_string(daemon.process().pid()) + "/fd";
-        return std::distance(std::filesystem::directory_iterator(path),
-                             std::filesystem::directory_iterator());
-    };
-    std::this_thread::sleep_for(milliseconds(50));
-    const auto before = descriptors();
-    for (int i = 0; i < 300; ++i) {
-        Connection connection(daemon.socket_path());
-        connection.send("NEAR k=10000 the\nNEAR k=10000 of\nNEAR k=10");
-    }
-    EXPECT_EQ(Connection(daemon.socket_path()).ask("PING").status, "OK 0");
-    for (int i = 0; i < 200 && descriptors() != before; ++i)
-        std::this_thread::sleep_for(milliseconds(10));
-    EXPECT_EQ(descriptors(), before);
 }
 
 TEST(Daemon, AnswersWhoComesWhileOthersGo) {
@@ -434,19 +261,6 @@ TEST(Daemon, ServesWhoWaitsInItsOwnBacklogWhenItIsToldToStop) {
     (void)daemon.stop();
 }
 
-TEST(Daemon, LetsAPeerThatSentTooMuchReadItsErrorToTheEnd) {
-    const Daemon daemon(sample_model());
-    Connection connection(daemon.socket_path());
-    std::thread writer([&] {
-        connection.send(std::string(200000, 'x'));
-        connection.finish_sending();
-    });
-    EXPECT_EQ(connection.read_reply().status,
-              "ERR too_long a line has at most 65536 bytes; closing");
-    writer.join();
-    EXPECT_EQ(connection.read_to_end(), "the end");
-}
-
 TEST(Daemon, ReadsOnForAWhileAfterATimeoutAndThenCloses) {
     const Daemon daemon(sample_model(), {"--line-timeout", "0.5"});
     Connection connection(daemon.socket_path());
@@ -522,8 +336,6 @@ TEST(Daemon, HoldsLittleForPeersThatNeverRead) {
     EXPECT_EQ(Connection(daemon.socket_path()).ask("PING").status, "OK 0");
 }
 
-// ---- Same bytes, whatever workers them
-
 /// The answers to many requests, without us=: asked one by one, or all at once.
 std::string answers_of(const std::string& model, const std::vector<std::string>& options,
                        bool pipelined) {
@@ -571,103 +383,6 @@ TEST(Answers, AreTheSameBytesForThreadsSimdAndBatches) {
             }
         }
     }
-}
-
-// ---- The socket's path
-
-std::string bind_unix(const std::string& path, int& fd) {
-    fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-    EXPECT_EQ(::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    return path;
-}
-
-Finished start_on(const std::string& socket_path) {
-    return run({program("gloved"), "--model", sample_model(), "--socket", socket_path}, {},
-               seconds(20));
-}
-
-TEST(SocketPath, ASecondDaemonIsRefusedAndTheFirstUnharmed) {
-    const Daemon daemon(sample_model());
-    const auto begun = Clock::now();
-    const Finished second = start_on(daemon.socket_path());
-    EXPECT_EQ(second.exit_code, 1);
-    EXPECT_NE(second.err.find("another daemon uses this socket"), std::string::npos) << second.err;
-    EXPECT_LE(Clock::now() - begun, seconds(5));
-    EXPECT_EQ(Connection(daemon.socket_path()).ask("PING").status, "OK 0");
-}
-
-TEST(SocketPath, ADeadDaemonsSocketIsReplaced) {
-    const TempDir dir;
-    const std::string path = dir / "s";
-    int fd = -1;
-    bind_unix(path, fd);
-    ::close(fd);
-    Background daemon({program("gloved"), "--model", sample_model(), "--socket", path});
-    for (int i = 0; i < 1000; ++i) {
-        try {
-            EXPECT_EQ(Connection(path).ask("PING").status, "OK 0");
-            break;
-        } catch (const std::runtime_error&) {
-            ASSERT_LT(i, 999) << daemon.output();
-            std::this_thread::sleep_for(milliseconds(5));
-        }
-    }
-    struct stat status {};
-    ASSERT_EQ(::stat(path.c_str(), &status), 0);
-    EXPECT_EQ(status.st_mode & 0777, 0660U);
-    daemon.signal(SIGTERM);
-    EXPECT_EQ(daemon.wait().exit_code, 0);
-}
-
-TEST(SocketPath, WhatIsNoDeadSocketIsLeftAlone) {
-    const TempDir dir;
-    write_file(dir / "file", "precious");
-    std::filesystem::create_directory(dir / "directory");
-    int fd = -1;
-    bind_unix(dir / "dead", fd);
-    ::close(fd);
-    std::filesystem::create_symlink(dir / "dead", dir / "link");
-    for (const std::string name : {"file", "directory", "link"}) {
-        const Finished finished = start_on(dir / name);
-        EXPECT_EQ(finished.exit_code, 1) << name;
-        EXPECT_NE(finished.err.find("is not a socket"), std::string::npos) << finished.err;
-    }
-    EXPECT_EQ(read_file(dir / "file"), "precious");
-    EXPECT_TRUE(std::filesystem::is_symlink(dir / "link"));
-    EXPECT_TRUE(std::filesystem::exists(dir / "dead"));
-
-    // Beside the socket stands the lock, which goes when the daemon does: nothing of anybody else's
-    // may go with it.
-    write_file(dir / "free.lock", "precious");
-    const Finished locked = start_on(dir / "free");
-    EXPECT_EQ(locked.exit_code, 1);
-    EXPECT_NE(locked.err.find("free.lock: exists and is not a gloved lock file"), std::string::npos)
-        << locked.err;
-    EXPECT_EQ(read_file(dir / "free.lock"), "precious");
-
-    // Somebody listens, though not with our protocol, and though its backlog is full.
-    int listener = -1;
-    bind_unix(dir / "live", listener);
-    ASSERT_EQ(::listen(listener, 0), 0);
-    EXPECT_EQ(start_on(dir / "live").exit_code, 1);
-    EXPECT_TRUE(std::filesystem::exists(dir / "live"));
-    ::close(listener);
-
-    EXPECT_EQ(start_on(dir / std::string(120, 'x')).exit_code, 1);
-    EXPECT_EQ(start_on(dir / "no/such/directory/s").exit_code, 1);
-}
-
-TEST(SocketPath, AStrangersSocketAtOurPathOutlivesUs) {
-    Daemon daemon(sample_model());
-    ASSERT_EQ(::unlink(daemon.socket_path().c_str()), 0);
-    int fd = -1;
-    bind_unix(daemon.socket_path(), fd);
-    EXPECT_EQ(daemon.stop().exit_code, 0);
-    EXPECT_TRUE(std::filesystem::exists(daemon.socket_path()));
-    ::close(fd);
 }
 
 TEST(CommandLine, WrongUsageIsTwoAndABadModelIsOne) {

@@ -172,7 +172,9 @@ TEST(Request, CountsTheWordsOfEachVerb) {
                              "HELP a",      "QUIT a",      "DIST a",          "DIST a b c",
                              "VEC",         "VEC a \"\"",  "ODD a b",         "RANK a",
                              "RANK a b c",  "MATRIX",      "PREFIX",          "PREFIX a b",
-                             "PREFIX \"\"", "ANALOGY a b", "ANALOGY a b c d", "NEARVEC"}) {
+                             "PREFIX \"\"", "ANALOGY a b", "ANALOGY a b c d", "NEARVEC",
+                             "MODELS a",    "USE",         "FORMAT yaml",     "RELOAD a b",
+                             "LISTS a"}) {
         error_of(line);
     }
     for (const char* line : {"PING", "STATS", "HELP", "QUIT", " PING ", "\tSTATS"})
