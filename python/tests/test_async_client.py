@@ -63,38 +63,6 @@ def slow_echo(peer: Peer) -> None:
     echo(peer)
 
 
-def test_each_verb_is_as_in_client(daemon: conftest.Daemon, client: gloved.Client) -> None:
-    async def main() -> None:
-        async with gloved.AsyncClient(daemon.socket) as asked:
-            assert await asked.near("king", k=3) == client.near("king", k=3)
-            assert await asked.analogy("man", "king", "woman") == client.analogy(
-                "man", "king", "woman"
-            )
-            assert await asked.rank("snake", "fish") == 3
-            assert await asked.sim("king", "queen") == client.sim("king", "queen")
-            assert await asked.dist("king", "queen") == client.dist("king", "queen")
-            assert await asked.odd(WORDS) == client.odd(WORDS)
-            assert await asked.matrix(WORDS) == client.matrix(WORDS)
-            vectors = await asked.vec(WORDS)
-            assert len(vectors) == 8
-            assert (await asked.near_vector(vectors[6], k=1))[0].word == "snake"
-            assert await asked.prefix("king") == client.prefix("king")
-            assert await asked.has(["king", "King"]) == client.has(["king", "King"])
-            assert await asked.lists() == client.lists()
-            assert await asked.models() == client.models()
-            assert await asked.reload() == client.models()
-            assert (await asked.stats())["health"] == "serving"
-            assert "gloved_" in await asked.prometheus()
-            await asked.ping()
-            assert await asked.help() == client.help()
-            with pytest.raises(gloved.UnknownWord, match="Kingg"):
-                await asked.near("Kingg")
-            with pytest.raises(gloved.TooLong):
-                await asked.has(["king"] * 10_000)
-
-    run(main())
-
-
 def test_methods_are_those_of_client() -> None:
     for name in requests.__all__:
         if name in ("Expression", "Request"):

@@ -299,12 +299,12 @@ def test_a_daemon_that_is_away(daemon: conftest.Daemon) -> None:
 
 
 def test_an_idle_connection_ends(serve: Callable[..., conftest.Daemon], model_dir: Path) -> None:
-    daemon = serve("--model", str(model_dir), "--idle-timeout", "1")
+    daemon = serve("--model", str(model_dir), "--idle-timeout", "0.3")
     with gloved.Client(daemon.socket) as client:
         client.ping()
         answers = client.ask_all(requests.ping() for _ in range(300))
         next(answers)
-        time.sleep(1.3)
+        time.sleep(0.8)
         assert list(answers) == [None] * 299
         assert client.reload()
 

@@ -243,17 +243,17 @@ def test_a_full_backlog(ask_all: AskAll, tmp_path: Path) -> None:
 
 
 def drip(peer: Peer) -> None:
-    """A byte now and then, each in time; the answer takes a second."""
+    """A byte now and then, each in time; the answer takes half a second."""
     peer.answer(1)
     peer.line()
     for byte in OK:
-        time.sleep(0.04)
+        time.sleep(0.02)
         peer.send(bytes((byte,)))
 
 
 def drip_before_setup(peer: Peer) -> None:
     for byte in OK:
-        time.sleep(0.04)
+        time.sleep(0.02)
         peer.send(bytes((byte,)))
     peer.line()
     peer.serve()

@@ -199,7 +199,7 @@ def test_a_storm_of_reloads() -> None:
             sys.executable,
             str(REPOSITORY / "tests" / "scale" / "python_reloads.py"),
             os.environ.get("GLOVED_BIN", str(REPOSITORY / "build" / "dev" / "bin")),
-            "--seconds", "3",
+            "--seconds", "1",
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
