@@ -99,18 +99,6 @@ TEST_F(VerifyDamage, EveryBitOfTheHeaderMatters) {
     }
 }
 
-// All fields, and samples of the zeros behind them: starting the program 4096 times would take
-// minutes.
-TEST_F(VerifyDamage, HeaderBytesAreLookedAtByTheProgram) {
-    std::mt19937 random(1);
-    for (std::size_t byte = 0; byte < format::kHeaderBytes; ++byte) {
-        if (byte >= 256 && byte < format::kHeaderBytes - 8 && byte % 16 != 5) continue;
-        const int bit = static_cast<int>(random() % 8);
-        put_flipped(byte, bit);
-        expect_refused("values", fmt::format("byte {}, bit {}", byte, bit));
-    }
-}
-
 // A header that is consistent with its own checksum, but lies.
 TEST_F(VerifyDamage, HeaderThatLiesIsRefused) {
     using format::Header;
@@ -158,7 +146,7 @@ TEST_F(VerifyDamage, TruncatedOrLongerValuesAreRefused) {
     std::mt19937_64 random(2);
     std::vector<std::size_t> lengths = {
         0, 1, 7, 8, 4095, 4096, 4097, values_.size() - 1, values_.size() - 4096};
-    for (int i = 0; i < 100; ++i) lengths.push_back(random() % values_.size());
+    for (int i = 0; i < 20; ++i) lengths.push_back(random() % values_.size());
     for (const std::size_t length : lengths) {
         put("values", values_.substr(0, length));
         expect_refused("values", fmt::format("{} bytes", length));
