@@ -287,6 +287,7 @@ struct Asked {
 std::vector<Asked> questions(Random& random, const format::Model& model,
                              const std::vector<HostileRow>& rows) {
     std::vector<Asked> asked;
+    Oracle oracle(model);
     const auto count = static_cast<Row>(model.rows());
     for (int i = 0; i < 5; ++i) {
         const Row target = static_cast<Row>(random() % count);
@@ -307,15 +308,14 @@ std::vector<Asked> questions(Random& random, const format::Model& model,
         }
         const auto vector = kernels::make_query_vector(direction);
         if (!vector) continue;
-        const auto scores = oracle_scores(model, direction);
         const auto add = [&](Query query) {
             Asked one{std::move(query), {}};
-            one.wanted = oracle_answer(model, one.query, scores);
+            one.wanted = oracle.answer(one.query).hits;
             asked.push_back(std::move(one));
         };
         // The row's own score is the threshold: a bound that is too low by any amount loses it.
         Query exactly{kernels::Cosine{*vector}, 7, {}, {}};
-        exactly.filter.min_score = scores[target];
+        exactly.filter.min_score = oracle.score(exactly, target);
         add(exactly);
         exactly.filter.rows =
             kernels::RowRange{target / 3 * 3, std::min<Row>(target / 3 * 3 + 5, count)};

@@ -166,27 +166,20 @@ void expect_the_passes_meant(const format::Model& model, Pass batches) {
         if (row % 5 == 3) queries.back().filter.rank_below = 20000;
         if (row % 7 == 3) queries.back().filter.min_score = 0.3;
     }
-    const auto check = [&](std::span<const Answer> answers, std::size_t first) {
-        for (std::size_t i = 0; i < answers.size(); ++i) {
-            const Query& query = queries[first + i];
-            const auto& values = std::get<kernels::Cosine>(query.kind).vector.values;
-            expect_identical(answers[i].hits,
-                             oracle_answer(model, query, oracle_scores(model, values)),
-                             "query " + std::to_string(first + i));
-            EXPECT_EQ(answers[i].certificate.pass,
-                      answers.size() > kernels::cuda::kMaxScanQueries ? batches : Pass::plane)
-                << first + i;
-            EXPECT_LE(answers[i].certificate.rescored, model.rows()) << first + i;
+    Oracle oracle(model);
+    const auto check = [&](std::span<const Query> asked) {
+        for (const Answer& answer : expect_oracle(*engine, oracle, asked)) {
+            EXPECT_EQ(answer.certificate.pass,
+                      asked.size() > kernels::cuda::kMaxScanQueries ? batches : Pass::plane);
+            EXPECT_LE(answer.certificate.rescored, model.rows());
         }
     };
     for (const std::size_t size :
          {std::size_t{3}, std::size_t{31}, std::size_t{65}, std::size_t{128}, queries.size()}) {
-        check(run_all(*engine, std::span(queries).last(size)), queries.size() - size);
+        check(std::span(queries).last(size));
     }
-    for (std::size_t i = 0; i < 60; i += 2)
-        check(run_all(*engine, std::span(queries).subspan(i, 2)), i);
-    for (std::size_t i = 0; i < 40; ++i)
-        check(run_all(*engine, std::span(queries).subspan(i, 1)), i);
+    for (std::size_t i = 0; i < 60; i += 2) check(std::span(queries).subspan(i, 2));
+    for (std::size_t i = 0; i < 40; ++i) check(std::span(queries).subspan(i, 1));
 }
 
 TEST(GpuPlanePasses, AreTheOnesMeant) {
@@ -215,15 +208,11 @@ TEST(GpuTilePasses, LongQueriesAreCopiedBesideThePassBefore) {
         queries.push_back(
             {kernels::Cosine{vector_of({vector.begin(), vector.end()})}, 5, {row}, {}});
     }
+    Oracle oracle(model);
     for (const std::size_t size : {std::size_t{769}, std::size_t{1024}, queries.size()}) {
-        const auto answers = run_all(*engine, std::span(queries).first(size));
-        for (std::size_t i = 0; i < size; i += 17) {
-            const auto& values = std::get<kernels::Cosine>(queries[i].kind).vector.values;
-            expect_identical(answers[i].hits,
-                             oracle_answer(model, queries[i], oracle_scores(model, values)),
-                             "query " + std::to_string(i) + " of " + std::to_string(size));
-            EXPECT_EQ(answers[i].certificate.pass, Pass::int8) << i;
-        }
+        const auto some = std::span(queries).first(size);
+        for (const Answer& answer : expect_oracle(*engine, oracle, some))
+            EXPECT_EQ(answer.certificate.pass, Pass::int8);
     }
 }
 
@@ -292,6 +281,7 @@ TEST(GpuPlanePasses, TilesOfEveryWidthAreReadWithinTheirMemory) {
         const TempDir dir;
         const auto model = make_model(dir / "model", random_entries(3000, dim, dim));
         const auto shard = shard_on_processors(model, 1);
+        Oracle oracle(model);
         std::vector<Query> queries;
         for (Row row = 0; row < 40; ++row) {
             const auto vector = model.vector(row * 71);
@@ -304,9 +294,7 @@ TEST(GpuPlanePasses, TilesOfEveryWidthAreReadWithinTheirMemory) {
         for (std::size_t i = 0; i < queries.size(); ++i) {
             const auto answer = shard->answer(i);
             if (answer.overflow) continue;
-            const auto& values = std::get<kernels::Cosine>(queries[i].kind).vector.values;
-            expect_identical(hits_of(answer),
-                             oracle_answer(model, queries[i], oracle_scores(model, values)),
+            expect_identical(hits_of(answer), oracle.answer(queries[i]).hits,
                              "dim " + std::to_string(dim) + ", query " + std::to_string(i));
         }
     }
@@ -329,11 +317,9 @@ std::vector<Query> queries_of(const format::Model& model, std::size_t count) {
 
 std::vector<std::vector<kernels::Hit>> oracle_answers(const format::Model& model,
                                                       std::span<const Query> queries) {
+    Oracle oracle(model);
     std::vector<std::vector<kernels::Hit>> answers;
-    for (const Query& query : queries) {
-        const auto& values = std::get<kernels::Cosine>(query.kind).vector.values;
-        answers.push_back(oracle_answer(model, query, oracle_scores(model, values)));
-    }
+    for (const Query& query : queries) answers.push_back(oracle.answer(query).hits);
     return answers;
 }
 
@@ -445,17 +431,12 @@ TEST(GpuFewRows, AnswerWhateverTheNumberOfRows) {
         if (row % 2 == 0) queries.back().filter.rank_below = 1 + row * 20;
         if (row % 2 == 1) queries.back().filter.rows = kernels::RowRange{row * 400, row * 420};
     }
+    Oracle oracle(model);
     std::size_t scored = 0;
     for (const std::size_t count : {queries.size(), std::size_t{3}}) {
-        const auto answers = run_all(*engine, std::span(queries).last(count));
-        for (std::size_t i = 0; i < count; ++i) {
-            const Query& query = queries[queries.size() - count + i];
-            const auto& values = std::get<kernels::Cosine>(query.kind).vector.values;
-            expect_identical(answers[i].hits,
-                             oracle_answer(model, query, oracle_scores(model, values)),
-                             fmt::format("query {} of {}", i, count));
-            scored += answers[i].certificate.pass == Pass::float64 ? 1U : 0U;
-        }
+        const auto some = std::span(queries).last(count);
+        for (const Answer& answer : expect_oracle(*engine, oracle, some))
+            scored += answer.certificate.pass == Pass::float64 ? 1U : 0U;
     }
     // Of most, but not where the rows are those of one score.
     EXPECT_GT(scored, queries.size() * 3 / 5);
@@ -490,13 +471,12 @@ TEST(GpuPlanePasses, FewProcessorsHaveRoomForWhatAPartLetsThrough) {
     ASSERT_TRUE(shard->start_plane_pass(pass_of(queries)));
     const auto waited = shard->wait();
     ASSERT_TRUE(waited) << waited.error().message;
+    Oracle oracle(model);
     for (std::size_t i = 0; i < queries.size(); ++i) {
         const ShardAnswer answer = shard->answer(i);
         ASSERT_EQ(answer.overflow, i % 3 == 0) << i;
         if (answer.overflow) continue;
-        const auto& values = std::get<kernels::Cosine>(queries[i].kind).vector.values;
-        expect_identical(hits_of(answer),
-                         oracle_answer(model, queries[i], oracle_scores(model, values)),
+        expect_identical(hits_of(answer), oracle.answer(queries[i]).hits,
                          "query " + std::to_string(i));
     }
 }

@@ -1,13 +1,12 @@
 // Engines, queries and answers of tests, and the oracle's answer to the same query.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -73,55 +72,34 @@ inline void expect_identical(const std::vector<Hit>& got, std::span<const Hit> w
     }
 }
 
-/// The first k of an order of all.
-inline std::span<const Hit> first_of(const std::vector<Hit>& order, std::size_t k) {
-    return std::span(order).first(std::min(k, order.size()));
+/// A query in the words of a test's message.
+inline std::string describe(const Query& query) {
+    constexpr const char* kKinds[] = {"cosine", "cosmul", "count"};
+    const kernels::Filter& filter = query.filter;
+    std::string words = kKinds[query.kind.index()];
+    words += fmt::format(", k={}, {} excluded, rank < {}, score >= {}, lists {:x} without {:x}",
+                         query.k, query.excluded.size(), filter.rank_below, filter.min_score,
+                         filter.within, filter.without);
+    if (filter.rows) words += fmt::format(", rows {}..{}", filter.rows->first, filter.rows->last);
+    return words;
 }
 
-/// Who takes part in a query, as the oracle asks for it. `lists` are those of the engine.
-inline Eligible eligible_for(const format::Model& model, const Query& query,
-                             const Lists& lists = {}) {
-    return [&model, &query, &lists](std::uint32_t row, double score) {
-        const kernels::Filter& filter = query.filter;
-        const bool in_range =
-            !filter.rows || (row >= filter.rows->first && row < filter.rows->last);
-        const bool in_rank = filter.rank_below == std::numeric_limits<std::uint32_t>::max() ||
-                             model.ranks()[row] < filter.rank_below;
-        return in_range && in_rank && score >= filter.min_score &&
-               oracle_takes_lists(filter, lists, row) &&
-               std::find(query.excluded.begin(), query.excluded.end(), row) == query.excluded.end();
-    };
-}
-
-/// The oracle's answer: scores are of the query's kind.
-inline std::vector<Hit> oracle_answer(const format::Model& model, const Query& query,
-                                      std::span<const double> scores, const Lists& lists = {}) {
-    return oracle_top(scores, query.k, eligible_for(model, query, lists));
-}
-
-/// How many eligible rows have at least `score`.
-inline std::uint64_t oracle_count_from(const format::Model& model, const Query& query, double score,
-                                       std::span<const double> scores, const Lists& lists = {}) {
-    const Eligible eligible = eligible_for(model, query, lists);
-    std::uint64_t count = 0;
-    for (std::uint32_t row = 0; row < scores.size(); ++row) {
-        if (scores[row] >= score && eligible(row, scores[row])) ++count;
+/// Asks the engine these queries at once, and expects the oracle's answers. Returns the engine's.
+inline std::vector<Answer> expect_oracle(Engine& engine, Oracle& oracle,
+                                         std::span<const Query> queries) {
+    auto answers = run_all(engine, queries);
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+        const Answer wanted = oracle.answer(queries[i]);
+        const auto what =
+            fmt::format("query {} of {}: {}", i, queries.size(), describe(queries[i]));
+        expect_identical(answers[i].hits, wanted.hits, what);
+        EXPECT_EQ(answers[i].count, wanted.count) << what;
     }
-    return count;
+    return answers;
 }
 
-/// How many eligible rows come before `row`, itself not counted.
-inline std::uint64_t oracle_count(const format::Model& model, const Query& query, Row row,
-                                  std::span<const double> scores, const Lists& lists = {}) {
-    const Eligible eligible = eligible_for(model, query, lists);
-    std::uint64_t count = 0;
-    for (std::uint32_t other = 0; other < scores.size(); ++other) {
-        if (other == row || !eligible(other, scores[other])) continue;
-        if (scores[other] > scores[row] || (scores[other] == scores[row] && other < row)) ++count;
-    }
-    return count;
+inline Answer expect_oracle(Engine& engine, Oracle& oracle, const Query& query) {
+    return expect_oracle(engine, oracle, std::span(&query, 1))[0];
 }
-
-inline bool everyone(std::uint32_t, double) { return true; }
 
 }  // namespace gloved::tests
