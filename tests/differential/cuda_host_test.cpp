@@ -176,26 +176,36 @@ std::vector<EnginePath> cuda_paths() {
             path_of("narrow_lazy", {0, 0}, narrow, Spread::rows)};
 }
 
-const std::vector<Shape> kShapes = {{1, 1},     {1, 25},    {16, 1},    {97, 7},    {33, 301},
-                                    {2500, 25}, {1003, 50}, {700, 100}, {333, 300}, {64, 1025}};
+// Of every product of paths and shapes, a part with each path on each kind of shape is quick. The
+// rest, whose names tell, is slow.
+const PathsOnKinds kPaths = on_kinds(cuda_paths(), {{{1, 1}, {1, 25}, {16, 1}},
+                                                    {{97, 7}},
+                                                    {{2500, 25}, {1003, 50}, {700, 100}},
+                                                    {{33, 301}, {333, 300}, {64, 1025}}});
 
-INSTANTIATE_TEST_SUITE_P(CudaHost, EveryPath, testing::ValuesIn(on_shapes(cuda_paths(), kShapes)),
-                         path_name);
+INSTANTIATE_TEST_SUITE_P(CudaHost, EveryPath, testing::ValuesIn(kPaths.chosen), path_name);
+INSTANTIATE_TEST_SUITE_P(CudaHostRest, EveryPath, testing::ValuesIn(kPaths.rest), path_name);
 INSTANTIATE_TEST_SUITE_P(CudaHost, ManyTies, testing::ValuesIn(cuda_paths()), path_name);
 
 /// Whole and half groups of the plane and steps of it, and both sides of the largest dim that has
 /// passes of many queries.
-const std::vector<Shape> kPlaneShapes = {{1, 1},     {16, 1},    {97, 7},   {33, 3},
-                                         {33, 301},  {1000, 25}, {257, 8},  {777, 100},
-                                         {333, 320}, {200, 321}, {64, 1025}};
+const PathsOnKinds kPlanePaths = on_kinds(plane_paths(), {{{1, 1}, {16, 1}},
+                                                          {{97, 7}, {33, 3}, {257, 8}},
+                                                          {{1000, 25}, {777, 100}},
+                                                          {{33, 301}, {333, 320}},
+                                                          {{200, 321}, {64, 1025}}});
 
-INSTANTIATE_TEST_SUITE_P(CudaHostPlane, EveryPath,
-                         testing::ValuesIn(on_shapes(plane_paths(), kPlaneShapes)), path_name);
+INSTANTIATE_TEST_SUITE_P(CudaHostPlane, EveryPath, testing::ValuesIn(kPlanePaths.chosen),
+                         path_name);
+INSTANTIATE_TEST_SUITE_P(CudaHostPlaneRest, EveryPath, testing::ValuesIn(kPlanePaths.rest),
+                         path_name);
 INSTANTIATE_TEST_SUITE_P(CudaHostPlane, ManyTies, testing::ValuesIn(plane_paths()), path_name);
 /// Where vectors and what passes over the plane need take more than tiles do.
-const std::vector<Shape> kTileShapes = {{1, 1}, {33, 3}, {1000, 25}, {777, 100}, {333, 320}};
-INSTANTIATE_TEST_SUITE_P(CudaHostTiles, EveryPath,
-                         testing::ValuesIn(on_shapes(tiles_alone_paths(), kTileShapes)), path_name);
+const PathsOnKinds kTilePaths =
+    on_kinds(tiles_alone_paths(), {{{1, 1}, {33, 3}}, {{1000, 25}, {777, 100}}, {{333, 320}}});
+INSTANTIATE_TEST_SUITE_P(CudaHostTiles, EveryPath, testing::ValuesIn(kTilePaths.chosen), path_name);
+INSTANTIATE_TEST_SUITE_P(CudaHostTilesRest, EveryPath, testing::ValuesIn(kTilePaths.rest),
+                         path_name);
 INSTANTIATE_TEST_SUITE_P(CudaHostTiles, ManyTies, testing::ValuesIn(tiles_alone_paths()),
                          path_name);
 INSTANTIATE_TEST_SUITE_P(CudaHostTiles, DamagedRows, testing::ValuesIn(tiles_alone_paths()),

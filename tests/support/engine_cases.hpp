@@ -82,6 +82,29 @@ inline std::vector<EnginePath> on_shapes(const std::vector<EnginePath>& paths,
     return all;
 }
 
+/// Shapes that lead an engine the same way.
+using ShapeKind = std::vector<Shape>;
+
+/// Paths on shapes, as two parts of the product. In `chosen` each path has one shape of every kind,
+/// in turn, so that each shape has a path if there are as many.
+struct PathsOnKinds {
+    std::vector<EnginePath> chosen;
+    std::vector<EnginePath> rest;
+};
+
+inline PathsOnKinds on_kinds(const std::vector<EnginePath>& paths,
+                             const std::vector<ShapeKind>& kinds) {
+    PathsOnKinds pairs;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+        for (const ShapeKind& kind : kinds) {
+            auto all = on_shapes({paths[i]}, kind);
+            for (std::size_t j = 0; j < all.size(); ++j)
+                (j == i % all.size() ? pairs.chosen : pairs.rest).push_back(all[j]);
+        }
+    }
+    return pairs;
+}
+
 /// Rows that are hard to rank: duplicates, near-duplicates, opposites, zeros, tiny and huge norms,
 /// one-hot, constant.
 inline std::vector<Entry> awkward_entries(std::size_t rows, std::size_t dim, std::uint64_t seed) {
