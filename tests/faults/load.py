@@ -2,6 +2,7 @@
 also beside others who misbehave."""
 import array
 import collections
+import contextlib
 import os
 import random
 import re
@@ -148,18 +149,16 @@ class Question:
 class Asker:
     """A client in its own thread. It keeps `ahead` questions unanswered and checks every answer.
     After a lost connection or ERR unavailable it asks unanswered questions again on a new
-    connection, each at most `retries` times."""
+    connection, after `again_s`, each at most `retries` times."""
 
-    def __init__(
-        self, path, book, tally, seed, *, ahead=1, retries=0, pause_s=0.0, reconnects=False
-    ):
+    def __init__(self, path, book, tally, seed, *, ahead=1, retries=0, again_s=0, reconnects=False):
         self.path = path
         self.book = book
         self.tally = tally
         self.chance = random.Random(seed)
         self.ahead = ahead
         self.retries = retries
-        self.pause_s = pause_s
+        self.again_s = again_s
         self.reconnects = reconnects  # a connection for every question
         self.right = 0  # answers
         self.last_generation = None
@@ -188,8 +187,6 @@ class Asker:
                     continue
                 self._ask()
                 self._listen()
-                if self.pause_s:
-                    time.sleep(self.pause_s)
         except Exception as fault:  # pylint: disable=broad-except
             self.crash = fault
         finally:
@@ -290,6 +287,8 @@ class Asker:
         self.connection = None
         while self.owed:
             self._ask_again(self.owed.popleft(), why)
+        if self.again:
+            time.sleep(self.again_s)
 
     def _ask_again(self, question, why):
         if question.tries > self.retries:
@@ -311,6 +310,12 @@ def start(path, book, tally, seed, lone, pipelined, ahead=50, **options):
     ]
 
 
+def all_answered(askers):
+    """A condition: each has got the answers that it waits for now, and one more."""
+    wanted = [asker.right + asker.ahead for asker in askers]
+    return lambda: all(asker.right > count for asker, count in zip(askers, wanted))
+
+
 def two_models(bin_dir, work, rows):
     """Two texts with common words and different numbers, with models: [(text, model), …]."""
     made = []
@@ -328,8 +333,9 @@ def stop(askers):
     return [complaint for asker in askers for complaint in asker.stop()]
 
 
-class Bystander:
-    """A client that asks questions with known answers while others misbehave."""
+class Witness:
+    """A client in a child process, so that this program's work does not delay it. It asks questions
+    with known answers while others misbehave."""
 
     QUESTIONS = (
         b"NEAR k=5 king - man + woman",
@@ -339,48 +345,7 @@ class Bystander:
         b"NEAR k=3 xyzzy-foo",
     )
 
-    def __init__(self, service, pause_s=0.01):
-        self.connection = harness.Connection(service.path)
-        answers = map(self.connection.ask, self.QUESTIONS)
-        self.wanted = [harness.without_us(answer) for answer in answers]
-        self.pause_s = pause_s
-        self.asked = 0
-        self.slowest_s = 0.0
-        self.complaint = None
-        self.ending = threading.Event()
-        self.thread = threading.Thread(target=self._ask, daemon=True)
-        self.thread.start()
-
-    def _ask(self):
-        try:
-            while not self.ending.wait(self.pause_s):
-                number = self.asked % len(self.QUESTIONS)
-                watch = harness.Stopwatch()
-                got = harness.without_us(self.connection.ask(self.QUESTIONS[number]))
-                self.slowest_s = max(self.slowest_s, watch.seconds())
-                self.asked += 1
-                if got != self.wanted[number]:
-                    self.complaint = (
-                        f"{self.QUESTIONS[number]!r} is suddenly answered {got[:300]!r}"
-                    )
-                    return
-        except (harness.Broken, OSError) as fault:
-            self.complaint = f"its connection broke: {fault}"
-
-    def stop(self):
-        """Ends it; returns complaints."""
-        self.ending.set()
-        self.thread.join(2 * harness.PATIENCE_S)
-        self.connection.socket.close()
-        if self.complaint is None and self.asked == 0:
-            self.complaint = "it was never answered"
-        return [f"bystander: {self.complaint}"] if self.complaint else []
-
-
-class Witness:
-    """A bystander in a child process, so that this program's work does not delay it."""
-
-    def __init__(self, path, questions=Bystander.QUESTIONS, pause_s=0.001):
+    def __init__(self, path, questions=QUESTIONS, pause_s=0.001):
         self.answers = []  # (time asked, seconds); filled by stop()
         down, self.ending = os.pipe()
         self.result, up = os.pipe()
@@ -416,8 +381,10 @@ class Witness:
 
     def stop(self):
         """Ends it; returns complaints."""
-        # A byte, since closing is not enough: later processes may hold the pipe too.
-        os.write(self.ending, b".")
+        # A byte, since closing is not enough: later processes may hold the pipe too. With a
+        # complaint it has ended already.
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.ending, b".")
         os.close(self.ending)
         with os.fdopen(self.result, "rb") as result:
             complaint = result.readline().decode().strip()
@@ -425,6 +392,11 @@ class Witness:
         os.waitpid(self.pid, 0)
         self.answers = list(zip(times[::2], times[1::2]))
         return [f"witness: {complaint}"] if complaint else []
+
+    def told(self):
+        """For a line of figures."""
+        slowest_ms = 1000 * max((took for _, took in self.answers), default=0)
+        return f"the witness asked {len(self.answers)} times, answered after {slowest_ms:.0f} ms"
 
     def between(self, begin, end):
         """Seconds of the answers to questions asked between `begin` and `end`."""
