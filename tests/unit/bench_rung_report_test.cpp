@@ -57,14 +57,6 @@ TEST(RungTables, WordsHaveMeanAndStandardErrorOverTheRounds) {
     EXPECT_EQ(cell(table, 3, "version"), "v1-x (discarded)");
 }
 
-TEST(RungTables, ProgramsGetAColumnForEachNumber) {
-    const auto table = bench::words_table(example(), TableFormat::csv);
-    EXPECT_EQ(cell(table, 2, "ring #3 mean"), "11.00");
-    EXPECT_EQ(cell(table, 2, "ring #3 error"), "1.000");
-    EXPECT_EQ(cell(table, 2, "key #1 mean"), "29.00");
-    EXPECT_EQ(cell(table, 1, "key #1 error"), "");
-}
-
 TEST(RungTables, RatesAreHeldAgainstTheReadOfTheSameMemory) {
     for (const Table& table :
          {bench::words_table(example(), TableFormat::text), bench::speedup_table(example())}) {

@@ -9,16 +9,6 @@ namespace {
 using bench::Table;
 using bench::TableFormat;
 
-TEST(Table, TextColumnsLineUpByCharactersAndNotByBytes) {
-    Table table({"what", "ms", "note"});
-    table.add({"één", "1.5 ±0.2", ""});
-    table.add({"twelve", "10.25", "x"});
-    EXPECT_EQ(table.to_string(TableFormat::text),
-              "what          ms  note\n"
-              "één     1.5 ±0.2\n"
-              "twelve     10.25     x\n");
-}
-
 TEST(Table, CsvQuotesWhatHasCommasOrQuotes) {
     Table table({"what", "a,b"});
     table.add({"say \"hi\"", "plain"});
