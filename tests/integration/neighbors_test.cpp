@@ -347,15 +347,6 @@ TEST_F(NeighborsProgram, MakesADirectoryAndPartsThatNobodyElseMayWrite) {
     EXPECT_EQ(fs::status(parts_ + "/.lock").permissions(), fs::perms(0600));
 }
 
-TEST_F(NeighborsProgram, ALockOfTheDirectoryStopsNothing) {
-    // As anybody can take it who may read the directory.
-    fs::create_directory(parts_);
-    const auto held = open_directory(parts_);
-    ASSERT_TRUE(held);
-    ASSERT_EQ(::flock(held->get(), LOCK_EX), 0);
-    expect_made(find());
-}
-
 TEST_F(NeighborsProgram, TwoRunsDoNotMix) {
     fs::create_directory(parts_);
     const UniqueFd held(::open((parts_ + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));

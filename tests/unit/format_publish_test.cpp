@@ -3,7 +3,6 @@
 #include "common/result.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <filesystem>
@@ -64,39 +63,6 @@ TEST(Publish, RemovesAnOldModelThatWasMovedAsideOnceThereIsANewOne) {
     ASSERT_TRUE(model);
     EXPECT_EQ(model->key(0), "b");
     EXPECT_EQ(entries_in(dir.path()), 1U);
-}
-
-TEST(Publish, RefusesATargetThatIsNoModel) {
-    const tests::TempDir dir;
-    fs::create_directory(dir / "m");
-    tests::write_file(dir / "m/thesis.tex", "years of work");
-    const auto holds_more = Staging::create(dir / "m");
-    ASSERT_FALSE(holds_more);
-    EXPECT_EQ(holds_more.error().code, ErrorCode::conflict);
-    tests::write_file(dir / "file", "x");
-    EXPECT_FALSE(Staging::create(dir / "file"));
-    EXPECT_FALSE(Staging::create(dir / "none/m"));
-    EXPECT_EQ(tests::read_file(dir / "m/thesis.tex"), "years of work");
-}
-
-/// Another user than root, for as long as it lives.
-struct AsNobody {
-    AsNobody() { EXPECT_EQ(::seteuid(65534), 0); }
-    ~AsNobody() { EXPECT_EQ(::seteuid(0), 0); }
-};
-
-TEST(Publish, InAStickyDirectoryAUserReplacesTheirOwnModelsAlone) {
-    if (::geteuid() != 0) GTEST_SKIP() << "skipped: only root can be another user";
-    const tests::TempDir dir;
-    fs::permissions(dir.path(), fs::perms::all | fs::perms::sticky_bit);
-    tests::make_model(dir / "of_root", {{"a", {1.0F}}});
-    const AsNobody nobody;
-    tests::make_model(dir / "own", {{"a", {1.0F}}});
-    EXPECT_TRUE(Staging::create(dir / "own"));
-    const auto foreign = Staging::create(dir / "of_root");
-    ASSERT_FALSE(foreign);
-    EXPECT_EQ(foreign.error().code, ErrorCode::conflict);
-    EXPECT_NE(foreign.error().message.find("sticky"), std::string::npos) << foreign.error().message;
 }
 
 }  // namespace
