@@ -77,36 +77,6 @@ TEST_F(ProtocolPage, TranscriptsHoldOneByOne) {
     EXPECT_GE(exchanges, 15U);
 }
 
-TEST(Daemon, AnswersAThousandPipelinedRequestsInOrder) {
-    const Daemon daemon(sample_model());
-    Connection connection(daemon.socket_path());
-    std::string input;
-    for (int i = 0; i < 1000; ++i) {
-        // Slow, quick and failing requests mixed: order must not come from speed.
-        input += i % 4 == 0   ? "NEAR k=" + std::to_string(i + 1) + " the\n"
-                 : i % 4 == 1 ? std::string("PING\n")
-                 : i % 4 == 2 ? "HAS w" + std::to_string(i) + "\n"
-                              : "NEAR nothing-" + std::to_string(i) + "\n";
-    }
-    std::thread writer([&] { EXPECT_TRUE(connection.send(input)); });
-    for (int i = 0; i < 1000; ++i) {
-        const ReplyText reply = connection.read_reply();
-        if (i % 4 == 0) {
-            ASSERT_EQ(reply.lines.size(), static_cast<std::size_t>(i + 1));
-        } else if (i % 4 == 1) {
-            ASSERT_EQ(reply.status, "OK 0");
-        } else if (i % 4 == 2) {
-            ASSERT_EQ(reply.lines, std::vector<std::string>{"w" + std::to_string(i) + "\t0"});
-        } else {
-            // Near spellings may follow, or be left out when many words are missed.
-            const std::string wanted =
-                "ERR unknown_word \"nothing-" + std::to_string(i) + "\" is not in the model";
-            ASSERT_EQ(reply.status.substr(0, wanted.size()), wanted);
-        }
-    }
-    writer.join();
-}
-
 TEST(Daemon, CutsSlowLinesIdleAndUnreadConnections) {
     const Daemon daemon(sample_model(),
                         {"--line-timeout", "1", "--idle-timeout", "2", "--write-timeout", "1"});
