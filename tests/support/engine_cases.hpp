@@ -461,6 +461,11 @@ TEST_P(EveryPath, CountBeforeEqualsTheOracle) {
                 {kernels::CountBefore{before.vector, 0, score}, 1, {excluded}, filter});
         }
     }
+    // Rows that lists hold.
+    for (const kernels::Filter& filter : filtered) {
+        for (const Row row : {Row{0}, rows() / 2})
+            queries.push_back({kernels::CountBefore{vector_of(list[0]), row}, 1, {}, filter});
+    }
     // More excluded rows than a device's list holds, and a k that would be too large for one if it
     // meant anything.
     const Row middle = rows() / 2;
