@@ -233,27 +233,6 @@ TEST_P(CudaFaults, EveryFailingCallOfAStartIsAnError) {
     }
 }
 
-TEST_P(CudaFaults, EveryFailingLaunchOfAStartIsAnError) {
-    for (const auto& code_of : rounds()) {
-        std::uint64_t launch = 1;
-        for (;; ++launch) {
-            const int code = code_of(launch);
-            heal();
-            fake_cuda::arm({}, {launch, code});
-            const auto engine = make("cuda");
-            if (fake_cuda::injected().empty()) break;
-            ASSERT_FALSE(engine);
-            EXPECT_EQ(engine.error().code, ErrorCode::device);
-            if (names_the_call(code)) {
-                EXPECT_NE(engine.error().message.find(called(fake_cuda::injected())),
-                          std::string::npos);
-            }
-            expect_clean(code);
-        }
-        EXPECT_GT(launch, 2U);
-    }
-}
-
 TEST_P(CudaFaults, EveryFailingCallOfARunIsAnErrorAndTheLastWord) {
     const auto vector = [&](kernels::Row row) {
         const auto values = model_->vector(row);
@@ -619,25 +598,6 @@ TEST(CudaFaultsProgram, EverybodyWhoWaitsGetsAnError) {
         EXPECT_LT(Clock::now() - begun, kPromptly);
         EXPECT_NE(::access(daemon.socket_path().c_str(), F_OK), 0)
             << "the socket's path is removed";
-    }
-}
-
-TEST(CudaFaultsProgram, ALaunchMayFailToo) {
-    for (int launch = 1;; ++launch) {
-        Environment environment;
-        environment.set("FAIL_LAUNCH", std::to_string(launch) + ":719");
-        const Finished finished = run({fake_gloved(), "--model", sample_model(), "--check"});
-        const std::string injected = injected_in(finished.err);
-        if (injected.empty()) {
-            EXPECT_EQ(finished.exit_code, 0) << finished.err;
-            EXPECT_GT(launch, 3) << "a start prepares, and a query estimates and selects";
-            break;
-        }
-        EXPECT_EQ(injected.rfind("launch_", 0), 0U) << injected;
-        expect_orderly(finished);
-        EXPECT_EQ(finished.out, "");
-        EXPECT_NE(own_words(finished.err).find(called(injected)), std::string::npos)
-            << finished.err;
     }
 }
 
