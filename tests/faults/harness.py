@@ -37,11 +37,15 @@ MANY_LINES = 64
 
 
 def option(name, default, text="", **given):
-    """An option or operand of a program. Its type is that of its default, which its help tells."""
+    """An option or operand of a program. Its type is that of its default, which its help tells.
+
+    >>> option("--count", 3)[1]["type"], option("--without", [], nargs="*")[1]["type"]
+    (<class 'int'>, <class 'str'>)
+    """
     if default is False:
         given["action"] = "store_true"
     elif default is not None:
-        given.setdefault("type", type(default))
+        given.setdefault("type", str if isinstance(default, list) else type(default))
         shown = default if isinstance(default, (str, int, float)) else ",".join(default)
         text = f"{text} ({shown})".lstrip()
     return name, dict(given, default=default, help=text)
