@@ -31,12 +31,16 @@ print_steps() {
 }
 trap print_steps EXIT
 
-# tidy FILE...: clang-tidy on the sources of the build dev that are among FILE..., and for each
-# header among them on one source that includes it; not on tests. Clang 14 cannot read what includes
-# Asio (libstdc++'s coroutines). The analyzer looks less deep than it could: it would think for
-# minutes about a few large functions.
+# tidy [--checks=CHECKS] FILE...: clang-tidy on the sources of the build dev that are among FILE...,
+# and for each header among them on one source that includes it; not on tests. CHECKS come after
+# those of .clang-tidy. Clang 14 cannot read what includes Asio (libstdc++'s coroutines). The
+# analyzer looks less deep than it could: it would think for minutes about a few large functions.
 tidy() {
-    local unread readable chosen
+    local checks=() unread readable chosen
+    if [[ ${1-} == --checks=* ]]; then
+        checks=("$1")
+        shift
+    fi
     unread=$(includes_of /usr/include/boost/asio/awaitable.hpp | cut -d' ' -f1)
     readable=$(compiled_sources | grep -v '^tests/' | grep -vxF "$unread")
     chosen=$(includes_of "$@" | sort | awk -v sources="$readable" '
@@ -69,8 +73,9 @@ for command in json.load(open("build/dev/compile_commands.json")):
 print(json.dumps(list(commands.values())))
 END
     printf '%s\n' "$chosen" |
-        xargs -r -P "$(nproc)" -n 1 clang-tidy -p build/tidy --quiet --extra-arg=-Xclang \
-            --extra-arg=-analyzer-config --extra-arg=-Xclang --extra-arg=mode=shallow \
+        xargs -r -P "$(nproc)" -n 1 clang-tidy -p build/tidy --quiet "${checks[@]}" \
+            --extra-arg=-Xclang --extra-arg=-analyzer-config \
+            --extra-arg=-Xclang --extra-arg=mode=shallow \
             2> >(grep -vE '^[0-9]+ warnings? generated\.$' >&2)
 }
 

@@ -1,5 +1,6 @@
 # gloved-verify, and its messages about faults of models (verify_damage_test.cpp: of files).
 gloved_add_test(verify_integration_test
+  NIGHTLY_ASAN VerifyAudit.FindsEveryAnswerThatWasChangedAndNoOther
   LABELS integration
   SOURCES
     ${CMAKE_CURRENT_LIST_DIR}/verify_audit_test.cpp
