@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "kernels/cpu/cpu_engine.hpp"
-#include "kernels/cpu/scan.hpp"
+#include "kernels/cpu/dots.hpp"
 #ifdef GLOVED_HAVE_CUDA
 #include "kernels/cuda/cuda_engine.hpp"
 #endif
@@ -81,8 +81,8 @@ std::size_t count_devices(const DeviceChoice& devices) {
 
 std::vector<std::string> simd_names() {
     std::vector<std::string> names;
-    for (const cpu::ScanKernels* kernels : cpu::all_scan_kernels()) {
-        if (kernels->supported()) names.emplace_back(kernels->name);
+    for (const cpu::DotKernel* kernel : cpu::all_dot_kernels()) {
+        if (kernel->supported()) names.emplace_back(kernel->name);
     }
     return names;
 }

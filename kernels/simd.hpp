@@ -14,8 +14,6 @@
 #include <sys/auxv.h>
 #endif
 
-#include <cstdint>
-
 #define GLOVED_PRAGMA(text) _Pragma(#text)
 #ifdef __clang__
 #define GLOVED_TARGET_BEGIN(features) \
@@ -31,23 +29,6 @@
 namespace gloved::kernels {
 
 using FourFloats = float __attribute__((vector_size(16)));
-using FourInts = std::int32_t __attribute__((vector_size(16)));
-
-/// Whether a comparison is true in any lane.
-[[gnu::always_inline]] inline bool any_lane(FourInts truth) {
-    std::uint64_t halves[2];
-    __builtin_memcpy(halves, &truth, sizeof halves);
-    return (halves[0] | halves[1]) != 0;
-}
-
-/// Bit l is set where a comparison is true in lane l.
-[[gnu::always_inline]] inline unsigned lane_bits(FourInts truth) {
-    truth &= FourInts{1, 2, 4, 8};
-    std::uint64_t halves[2];
-    __builtin_memcpy(halves, &truth, sizeof halves);
-    const std::uint64_t both = halves[0] | halves[1];
-    return static_cast<unsigned>(both | both >> 32);
-}
 
 // Compilers make shuffles of these.
 [[gnu::always_inline]] inline FourFloats interleave_low(FourFloats a, FourFloats b) {

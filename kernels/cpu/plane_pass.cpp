@@ -1,6 +1,7 @@
 #include "kernels/cpu/plane_pass.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstdint>
@@ -9,8 +10,8 @@
 #include <mutex>
 
 #include "common/format/model.hpp"
-#include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
+#include "kernels/cpu/best_hits.hpp"
 #include "kernels/cpu/eligible.hpp"
 #include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/shape.hpp"
@@ -27,19 +28,20 @@ constexpr std::size_t kTileBytes = std::size_t{80} * 1024;
 constexpr std::size_t kFirstTileGroups = 4;
 /// Tiles that a thread claims at a time.
 constexpr std::size_t kTilesPerClaim = 4;
-/// Number of deferred rows that triggers pruning: at first, when any threshold is much better than
-/// none, and at most.
+/// Number of deferred rows that triggers pruning: at first, and at most.
 constexpr std::size_t kFirstPruneAt = 64;
 constexpr std::size_t kMaxPruneAt = 16384;
+/// How many of more than half as many are scored then: enough that the next pruning is not soon.
+constexpr std::ptrdiff_t kScoredOfMany = 2048;
 /// Vectors are prefetched as many rows ahead as have about these bytes, since they are far apart in
 /// memory. More would not stay in the L1 cache.
 constexpr std::size_t kPrefetchBytes = 9600;
-/// Deferred rows of a query that a thread reads at a time: as many that justify another thread, up
+/// Rows scored together, since the sums of one wait for one another.
+constexpr std::size_t kRowsTogether = 4;
+/// Deferred rows of a query that a thread scores at a time: as many that justify another thread, up
 /// to as many that threads are busy for about the same time.
-constexpr std::size_t kMinReadGrain = 16;
-constexpr std::size_t kMaxReadGrain = 256;
-
-constexpr double kNoThreshold = -std::numeric_limits<double>::infinity();
+constexpr std::size_t kMinScoreGrain = 16;
+constexpr std::size_t kMaxScoreGrain = 256;
 
 /// Compares one row with a cutoff as PlaneKernel::filter does.
 bool reaches(const PassedRow& row, const planes::PlaneCutoff& cutoff) {
@@ -49,14 +51,14 @@ bool reaches(const PassedRow& row, const planes::PlaneCutoff& cutoff) {
              projection * cutoff.of_projection + (cutoff.constant - residual * cutoff.of_residual));
 }
 
-/// The k largest lower bounds that any thread has found. The smallest of them is a threshold: k
-/// eligible rows reach it.
+/// The k largest lower bounds on scores that any thread has found. k eligible rows reach the
+/// smallest of them.
 class LargestLowerBounds {
   public:
     explicit LargestLowerBounds(std::size_t k) : k_(k) {}
 
-    void add(double lower, Threshold& threshold) {
-        if (lower <= threshold.get()) return;
+    void add(double lower, BestHits& best) {
+        if (lower <= best.threshold()) return;
         const std::lock_guard lock(mutex_);
         if (heap_.size() == k_) {
             if (lower <= heap_.front()) return;
@@ -66,7 +68,7 @@ class LargestLowerBounds {
             heap_.push_back(lower);
         }
         std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
-        if (heap_.size() == k_) threshold.raise(heap_.front());
+        if (heap_.size() == k_) best.raise(heap_.front());
     }
 
   private:
@@ -77,7 +79,7 @@ class LargestLowerBounds {
 
 }  // namespace
 
-/// A query of the batch, with its digits and threshold. Shared by all threads.
+/// A query of the batch, with its digits and the best hits so far. Shared by all threads.
 class PlanePass::BatchQuery {
   public:
     BatchQuery(const Query& query, const format::Model& model, const RowLists& lists,
@@ -85,30 +87,30 @@ class PlanePass::BatchQuery {
         : query_(query),
           eligible(query, model, lists),
           digits(planes::make_plane_query(vector())),
-          threshold(query.filter.min_score),
+          components(std::array{&vector()}),
+          best(query.k, query.filter.min_score),
           lower_bounds(query.k),
-          sum_lower_bounds(query.k),
-          scaled_(vector().values),
-          facts_(plane.whole_digits ? digits.facts : digits.high_facts),
           dim_(model.dim()),
           top_level_(plane.top_level),
           // q·c = scale · (2 Σ aQ − top level · ΣQ)
-          scale_in_units_(facts_.scale / planes::unit_of(dim_, top_level_)) {
-        const int exponent = scale_exponent(vector().norm);
-        for (float& value : scaled_) value = std::ldexp(value, exponent);
-        scaled_norm_ = canonical_norm(scaled_.data(), scaled_.size());
-    }
+          facts_(plane.fine ? digits.high_facts : digits.facts),
+          scale_in_units_(facts_.scale / planes::unit_of(dim_, top_level_)) {}
 
     const Query& query() const { return query_; }
     const QueryVector& vector() const { return std::get<Cosine>(query_.kind).vector; }
-    const float* scaled() const { return scaled_.data(); }
-    double scaled_norm() const { return scaled_norm_; }
 
+    /// Of the digits that rows' sums are of.
     planes::PlaneCutoff cutoff(double min_score) const {
         return planes::plane_cutoff(facts_, min_score, dim_, top_level_);
     }
-    planes::PlaneCutoff coarse_cutoff(double min_score) const {
+    planes::PlaneCutoff high_cutoff(double min_score) const {
         return planes::plane_cutoff(digits.high_facts, min_score, dim_, top_level_);
+    }
+
+    /// Removes the rows that the plane rules out by now.
+    void drop_rejected(std::vector<PassedRow>& rows) const {
+        const planes::PlaneCutoff now = cutoff(best.threshold());
+        std::erase_if(rows, [&](const PassedRow& row) { return !reaches(row, now); });
     }
 
     double lower_bound(const PassedRow& row) const {
@@ -128,36 +130,31 @@ class PlanePass::BatchQuery {
   public:
     const Eligible eligible;
     const planes::PlaneQuery digits;
-    Threshold threshold;
-    LargestLowerBounds lower_bounds;      // of vectors that were read
-    LargestLowerBounds sum_lower_bounds;  // of sums of codes, perhaps of the same rows
+    const QueryGroup components;
+    BestHits best;
+    // By sums of codes, perhaps of rows that are among the best hits too: hence apart from them.
+    LargestLowerBounds lower_bounds;
 
   private:
-    std::vector<float> scaled_;  // by a power of two, as bounds.hpp asks
-    double scaled_norm_ = 0;
-    const planes::DigitFacts& facts_;  // of the digits that rows' sums are of
     std::size_t dim_;
     int top_level_;
+    const planes::DigitFacts& facts_;  // of the digits that rows' sums are of
     double scale_in_units_;
 };
 
 /// One thread's state for a query.
 struct PlanePass::QueryProgress {
-    std::vector<PassedRow> deferred;  // passed, not read yet; with the model's row numbers
-    std::size_t prune_at = 0;
-    CandidateList candidates;  // of rows that have been read
-    std::uint64_t survivors = 0;
-
-    explicit QueryProgress(std::size_t k)
-        : prune_at(std::clamp(2 * k, kFirstPruneAt, kMaxPruneAt)), candidates(k) {}
+    std::vector<PassedRow> deferred;  // passed, not scored yet; with the model's row numbers
+    std::size_t prune_at = kFirstPruneAt;
+    std::uint64_t survivors = 0;  // rows that were scored
 };
 
 /// One thread's state for a pass.
 struct PlanePass::Worker {
-    std::vector<QueryProgress> progress;              // one per query
-    std::vector<double> thresholds;                   // of `cutoffs`; one per query
-    std::vector<planes::PlaneCutoff> coarse_cutoffs;  // one per query and padding
-    std::vector<planes::PlaneCutoff> cutoffs;
+    std::vector<QueryProgress> progress;       // one per query
+    std::vector<double> thresholds;            // of `cutoffs`; one per query
+    std::vector<planes::PlaneCutoff> cutoffs;  // by high bytes; one per query and padding
+    std::vector<planes::PlaneCutoff> whole_cutoffs;
     std::vector<PassedRow> passed;  // by a tile and a block
     // Of a single query, the rows that are likely to raise its threshold: in this tile, still being
     // prefetched, and in the one before.
@@ -172,7 +169,7 @@ PlaneView view(const planes::Plane& plane, const PlaneLoop& loop) {
             .steps = plane.shape().steps(),
             .step_dims = planes::kStepDims,
             .top_level = planes::kTopLevel,
-            .whole_digits = true,
+            .fine = false,
             .loop = loop,
             .uncovered = plane.uncovered()};
 }
@@ -184,18 +181,17 @@ PlaneView view(const planes::FinePlane& plane, std::span<const Row> uncovered,
             .steps = plane.steps(),
             .step_dims = planes::kFineStepDims,
             .top_level = planes::kFineTopLevel,
-            .whole_digits = false,
+            .fine = true,
             .loop = loop,
             .uncovered = uncovered};
 }
 
-PlanePass::PlanePass(const format::Model& model, const RowLists& lists, const ScanKernels& kernels,
+PlanePass::PlanePass(const format::Model& model, const RowLists& lists, const DotKernel& kernel,
                      const PlaneView& plane)
     : model_(model),
       lists_(lists),
-      kernels_(kernels),
+      kernel_(kernel),
       plane_(plane),
-      bound_(score_error_bound(model.dim())),
       tile_groups_(std::max<std::size_t>(1, kTileBytes / plane.group_bytes)),
       prefetch_rows_(std::max<std::size_t>(1, kPrefetchBytes / (model.dim() * sizeof(float)))) {}
 
@@ -214,11 +210,10 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
     }
     std::vector<Worker> workers(pool.size());
     for (Worker& worker : workers) {
-        for (const BatchQuery& batch_query : batch_queries)
-            worker.progress.emplace_back(batch_query.query().k);
+        worker.progress.resize(batch_queries.size());
         worker.thresholds.assign(batch_queries.size(), std::numeric_limits<double>::quiet_NaN());
-        worker.coarse_cutoffs.assign(blocks.size() * width, kNothingPasses);
         worker.cutoffs.assign(blocks.size() * width, kNothingPasses);
+        worker.whole_cutoffs = worker.cutoffs;
         // No block is wider than the first.
         worker.passed.resize(tile_groups_ * planes::kGroupRows * blocks[0].width());
     }
@@ -233,8 +228,8 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
             filter(batch_queries, blocks, workers[worker], here);
         }
         // Those of the last two tiles.
-        read_near(batch_queries[0], workers[worker]);
-        read_near(batch_queries[0], workers[worker]);
+        score_near(batch_queries[0], workers[worker]);
+        score_near(batch_queries[0], workers[worker]);
     };
     // For a few rows, waking the other threads costs more than it saves.
     if (range.size() <= grain) {
@@ -242,7 +237,7 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
     } else {
         pool.run(work);
     }
-    read_deferred(batch_queries, workers, pool);
+    score_deferred(batch_queries, workers, pool);
 
     const std::size_t groups = range.size() == 0 ? 0
                                                  : (range.last - 1) / planes::kGroupRows -
@@ -250,20 +245,14 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
     for (std::size_t q = 0; q < batch_queries.size(); ++q) {
         BatchQuery& batch_query = batch_queries[q];
         Answer& answer = *answers[q];
-        std::vector<Candidate> candidates;
-        for (Worker& worker : workers) {
+        for (const Worker& worker : workers)
             answer.certificate.survivors += worker.progress[q].survivors;
-            worker.progress[q].candidates.drain(candidates);
-        }
-        CandidateList::prune(candidates, batch_query.query().k, batch_query.threshold);
-        answer.certificate.rescored = candidates.size();
-        const Query& query = batch_query.query();
-        answer.hits = best_hits(candidates, query.k, query.filter.min_score, pool,
-                                [&](Row row) { return canonical(batch_query.vector(), row); });
+        answer.certificate.rescored = answer.certificate.survivors;
+        answer.hits = batch_query.best.take();
         answer.certificate.scanned = range.size();
         answer.certificate.read_bytes = groups * plane_.group_bytes +
                                         answer.certificate.survivors * model_.dim() * sizeof(float);
-        answer.certificate.rejected_below = batch_query.threshold.get();
+        answer.certificate.rejected_below = batch_query.best.threshold();
         answer.certificate.pass = Pass::plane;
     }
 }
@@ -281,18 +270,16 @@ void PlanePass::filter(BatchQueries& batch_queries, const std::vector<QueryBlock
         for (const QueryBlock& block : blocks) {
             for (std::size_t q = first_query; q < first_query + block.used(); ++q) {
                 // A threshold rises rarely, and a cutoff costs a square root.
-                const double threshold = batch_queries[q].threshold.get();
+                const double threshold = batch_queries[q].best.threshold();
                 if (threshold == worker.thresholds[q]) continue;
                 worker.thresholds[q] = threshold;
-                if (plane_.whole_digits)
-                    worker.coarse_cutoffs[q] = batch_queries[q].coarse_cutoff(threshold);
-                worker.cutoffs[q] = batch_queries[q].cutoff(threshold);
+                worker.cutoffs[q] = batch_queries[q].high_cutoff(threshold);
+                worker.whole_cutoffs[q] = batch_queries[q].cutoff(threshold);
             }
-            const std::size_t count =
-                plane_.loop.filter(plane_.group(group), groups, plane_.steps,
-                                   block.view(worker.coarse_cutoffs.data() + first_query,
-                                              worker.cutoffs.data() + first_query),
-                                   worker.passed.data());
+            const QueryBlockView view = block.view(worker.cutoffs.data() + first_query,
+                                                   worker.whole_cutoffs.data() + first_query);
+            const std::size_t count = plane_.loop.filter(view)(
+                plane_.group(group), groups, plane_.steps, view, worker.passed.data());
             for (std::size_t p = 0; p < count; ++p) {
                 PassedRow& passed = worker.passed[p];
                 passed.row += static_cast<std::uint32_t>(group * planes::kGroupRows);
@@ -301,19 +288,19 @@ void PlanePass::filter(BatchQueries& batch_queries, const std::vector<QueryBlock
                 if (passed.row < range.first || passed.row >= range.last || passed.residual == 0)
                     continue;
                 const std::size_t q = first_query + passed.query;
-                read_or_defer(batch_queries[q], worker, q, passed);
+                score_or_defer(batch_queries[q], worker, q, passed);
             }
             first_query += block.used();
         }
-        read_near(batch_queries[0], worker);
+        score_near(batch_queries[0], worker);
     }
 }
 
-/// Reads the rows that were near in the tile before this one, and still are.
-void PlanePass::read_near(BatchQuery& batch_query, Worker& worker) const {
+/// Scores the rows that were near in the tile before this one, and still are.
+void PlanePass::score_near(BatchQuery& batch_query, Worker& worker) const {
     for (const PassedRow& row : worker.near_before) {
-        if (batch_query.estimate(row) >= batch_query.threshold.get()) {
-            read_vectors(batch_query, worker.progress[0], std::span(&row, 1));
+        if (batch_query.estimate(row) >= batch_query.best.threshold()) {
+            score(batch_query, worker.progress[0], std::span(&row.row, 1));
         } else {
             defer(batch_query, worker.progress[0], row);
         }
@@ -322,169 +309,137 @@ void PlanePass::read_near(BatchQuery& batch_query, Worker& worker) const {
     worker.near_before.swap(worker.near);
 }
 
-void PlanePass::read_or_defer(BatchQuery& batch_query, Worker& worker, std::size_t q,
-                              const PassedRow& row) const {
+void PlanePass::score_or_defer(BatchQuery& batch_query, Worker& worker, std::size_t q,
+                               const PassedRow& row) const {
     // Checked first, so that no vector of an ineligible row is read.
     if (!batch_query.eligible(row.row)) return;
-    if (plane_.whole_digits) {
-        const double threshold = batch_query.threshold.get();
-        if (threshold > kNoThreshold && batch_query.estimate(row) >= threshold) {
-            // The rows of many queries would not stay in the cache.
-            if (worker.progress.size() > 1)
-                return read_vectors(batch_query, worker.progress[q], std::span(&row, 1));
-            prefetch(model_.vector(row.row));
-            worker.near.push_back(row);
-            return;
-        }
-    } else {
-        batch_query.sum_lower_bounds.add(batch_query.lower_bound(row), batch_query.threshold);
-    }
-    defer(batch_query, worker.progress[q], row);
-}
-
-void PlanePass::defer(BatchQuery& batch_query, QueryProgress& progress,
-                      const PassedRow& row) const {
-    progress.deferred.push_back(row);
-    if (progress.deferred.size() >= progress.prune_at) prune_deferred(batch_query, progress);
-}
-
-/// Shortens a long list of deferred rows: drops what the threshold rejects by now, and reads some
-/// if that is not enough.
-void PlanePass::prune_deferred(BatchQuery& batch_query, QueryProgress& progress) const {
-    const auto drop_rejected = [&] {
-        const planes::PlaneCutoff cutoff = batch_query.cutoff(batch_query.threshold.get());
-        std::erase_if(progress.deferred,
-                      [&](const PassedRow& row) { return !reaches(row, cutoff); });
-    };
-    drop_rejected();
-    if (progress.deferred.size() <= progress.prune_at / 2) return;
-    if (batch_query.threshold.get() > kNoThreshold && progress.prune_at < kMaxPruneAt) {
-        // A later threshold may reject them unread.
-        progress.prune_at = std::min(2 * progress.prune_at, kMaxPruneAt);
+    QueryProgress& progress = worker.progress[q];
+    if (plane_.fine) {
+        batch_query.lower_bounds.add(batch_query.lower_bound(row), batch_query.best);
+    } else if (batch_query.estimate(row) >= batch_query.best.threshold()) {
+        // The rows of many queries would not stay in the cache.
+        if (worker.progress.size() > 1)
+            return score_rows(batch_query, progress, std::span(&row, 1));
+        prefetch(model_.vector(row.row));
+        worker.near.push_back(row);
         return;
     }
-    // Enough to give a threshold, if there is none, and enough that the next pruning is not soon.
-    const std::size_t count =
-        std::min(progress.deferred.size(), std::max(batch_query.query().k, progress.prune_at / 8));
-    const auto end = progress.deferred.begin() + static_cast<std::ptrdiff_t>(count);
-    std::nth_element(progress.deferred.begin(), end, progress.deferred.end(),
-                     [&](const PassedRow& a, const PassedRow& b) {
-                         return batch_query.estimate(a) > batch_query.estimate(b);
-                     });
-    read_vectors(batch_query, progress, std::span(progress.deferred).first(count));
-    progress.deferred.erase(progress.deferred.begin(), end);
-    drop_rejected();
+    defer(batch_query, progress, row);
 }
 
-/// Reads the vectors of those `rows` that still reach the threshold, and bounds their scores.
-void PlanePass::read_vectors(BatchQuery& batch_query, QueryProgress& progress,
-                             std::span<const PassedRow> rows) const {
-    const std::size_t dim = model_.dim();
-    double threshold = batch_query.threshold.get();
+/// Leaves a row for later. Shortens a long list of such rows: drops what the threshold rejects by
+/// now, and if too many are left to wait for a higher one, scores the best, which raise it.
+void PlanePass::defer(BatchQuery& batch_query, QueryProgress& progress,
+                      const PassedRow& row) const {
+    std::vector<PassedRow>& rows = progress.deferred;
+    rows.push_back(row);
+    if (rows.size() < progress.prune_at) return;
+    batch_query.drop_rejected(rows);
+    if (rows.size() > kMaxPruneAt / 2) {
+        const auto end = rows.begin() + kScoredOfMany;
+        std::ranges::nth_element(rows, end, [&](const PassedRow& a, const PassedRow& b) {
+            return batch_query.estimate(a) > batch_query.estimate(b);
+        });
+        score_rows(batch_query, progress, std::span(rows.begin(), end));
+        rows.erase(rows.begin(), end);
+        batch_query.drop_rejected(rows);
+    }
+    progress.prune_at = std::clamp(2 * rows.size(), kFirstPruneAt, kMaxPruneAt);
+}
+
+/// Scores those of `rows` that still reach the threshold.
+void PlanePass::score_rows(BatchQuery& batch_query, QueryProgress& progress,
+                           std::span<const PassedRow> rows) const {
+    double threshold = batch_query.best.threshold();
     planes::PlaneCutoff cutoff = batch_query.cutoff(threshold);
-    for (const PassedRow& row : rows.first(std::min(rows.size(), prefetch_rows_)))
-        prefetch(model_.vector(row.row));
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        if (i + prefetch_rows_ < rows.size()) prefetch(model_.vector(rows[i + prefetch_rows_].row));
-        if (batch_query.threshold.get() != threshold) {
-            threshold = batch_query.threshold.get();
+    const auto prefetch_some = [&](std::size_t first) {
+        for (std::size_t i = first; i < std::min(first + kRowsTogether, rows.size()); ++i)
+            prefetch(model_.vector(rows[i].row));
+    };
+    for (std::size_t i = 0; i < prefetch_rows_; i += kRowsTogether) prefetch_some(i);
+    for (std::size_t first = 0; first < rows.size(); first += kRowsTogether) {
+        prefetch_some(first + prefetch_rows_);
+        if (batch_query.best.threshold() != threshold) {
+            threshold = batch_query.best.threshold();
             cutoff = batch_query.cutoff(threshold);
         }
-        if (!reaches(rows[i], cutoff)) continue;
-        const std::size_t row = rows[i].row;
-        float dot = 0;
-        kernels_.dots(batch_query.scaled(), model_.vector(row).data(), 1, dim, &dot);
-        const double cosine =
-            static_cast<double>(dot) / (batch_query.scaled_norm() * model_.norms()[row]);
-        ++progress.survivors;
-        offer(batch_query, progress, {rows[i].row, cosine - bound_, cosine + bound_});
+        Row reaching[kRowsTogether];
+        std::size_t count = 0;
+        for (std::size_t i = first; i < std::min(first + kRowsTogether, rows.size()); ++i) {
+            if (reaches(rows[i], cutoff)) reaching[count++] = rows[i].row;
+        }
+        score(batch_query, progress, std::span(reaching).first(count));
     }
 }
 
-double PlanePass::canonical(const QueryVector& vector, std::size_t row) const {
-    return canonical_score(vector.values.data(), vector.norm, model_.vector(row).data(),
-                           model_.norms()[row], model_.dim());
+/// Scores at most kRowsTogether rows.
+void PlanePass::score(BatchQuery& batch_query, QueryProgress& progress,
+                      std::span<const Row> rows) const {
+    const float* vectors[kRowsTogether] = {};
+    double dots[kRowsTogether];
+    for (std::size_t i = 0; i < rows.size(); ++i) vectors[i] = model_.vector(rows[i]).data();
+    kernel_.dots_of_rows(batch_query.components, vectors, rows.size(), model_.dim(), dots);
+    progress.survivors += rows.size();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const Hit hit{rows[i],
+                      score_from_dot(dots[i], batch_query.vector().norm, model_.norms()[rows[i]])};
+        if (hit.score >= batch_query.best.threshold()) batch_query.best.add(std::span(&hit, 1));
+    }
 }
 
-/// Computes the canonical scores, for every query, of the rows that the plane does not cover.
+/// Scores the rows that the plane does not cover, for every query.
 void PlanePass::score_uncovered(BatchQueries& batch_queries, Worker& worker, RowRange range) const {
     const auto uncovered = plane_.uncovered;
     for (auto row = std::lower_bound(uncovered.begin(), uncovered.end(), range.first);
          row != uncovered.end() && *row < range.last; ++row) {
         for (std::size_t q = 0; q < batch_queries.size(); ++q) {
-            if (!batch_queries[q].eligible(*row)) continue;
-            const double score = canonical(batch_queries[q].vector(), *row);
-            ++worker.progress[q].survivors;
-            offer(batch_queries[q], worker.progress[q], {*row, score, score});
+            if (batch_queries[q].eligible(*row))
+                score(batch_queries[q], worker.progress[q], std::span(&*row, 1));
         }
     }
 }
 
-void PlanePass::offer(BatchQuery& batch_query, QueryProgress& progress,
-                      const Candidate& candidate) const {
-    if (!(candidate.upper >= batch_query.threshold.get())) return;
-    progress.candidates.offer(candidate, batch_query.threshold);
-    batch_query.lower_bounds.add(candidate.lower, batch_query.threshold);
-}
-
-/// Reads the deferred rows that still reach the threshold: per query the k with the best estimates,
-/// then the others in memory order.
-void PlanePass::read_deferred(BatchQueries& batch_queries, std::vector<Worker>& workers,
-                              ThreadPool& pool) const {
-    struct Remaining {
-        std::vector<PassedRow> best;
-        std::vector<PassedRow> others;
-    };
-    std::vector<Remaining> remaining(batch_queries.size());
+/// Scores the deferred rows that still reach the threshold: of each query, first those whose
+/// estimates reach it, since they raise it.
+void PlanePass::score_deferred(BatchQueries& batch_queries, std::vector<Worker>& workers,
+                               ThreadPool& pool) const {
+    std::vector<std::vector<PassedRow>> rows(batch_queries.size());
     pool.for_ranges(batch_queries.size(), 1, [&](std::size_t q, std::size_t) {
         const BatchQuery& batch_query = batch_queries[q];
-        const planes::PlaneCutoff cutoff = batch_query.cutoff(batch_query.threshold.get());
-        std::vector<double> estimates;
         for (Worker& worker : workers) {
-            std::vector<PassedRow>& rows = worker.progress[q].deferred;
-            std::erase_if(rows, [&](const PassedRow& row) { return !reaches(row, cutoff); });
-            for (const PassedRow& row : rows) estimates.push_back(batch_query.estimate(row));
+            const std::vector<PassedRow>& deferred = worker.progress[q].deferred;
+            rows[q].insert(rows[q].end(), deferred.begin(), deferred.end());
         }
-        if (estimates.empty()) return;
-        const auto last =
-            estimates.begin() +
-            static_cast<std::ptrdiff_t>(std::min(batch_query.query().k, estimates.size()) - 1);
-        std::nth_element(estimates.begin(), last, estimates.end(), std::greater<>());
-        for (Worker& worker : workers) {
-            for (const PassedRow& row : worker.progress[q].deferred) {
-                (batch_query.estimate(row) >= *last ? remaining[q].best : remaining[q].others)
-                    .push_back(row);
-            }
-            worker.progress[q].deferred = {};
-        }
+        batch_query.drop_rejected(rows[q]);
+        std::ranges::partition(rows[q], [&](const PassedRow& row) {
+            return batch_query.estimate(row) >= batch_query.best.threshold();
+        });
     });
     struct Piece {
         std::size_t query;
         std::span<const PassedRow> rows;
     };
-    for (const auto list : {&Remaining::best, &Remaining::others}) {
-        std::vector<Piece> pieces;
-        for (std::size_t q = 0; q < batch_queries.size(); ++q) {
-            const std::span<const PassedRow> rows = remaining[q].*list;
-            const std::size_t share = (rows.size() + pool.size() - 1) / pool.size();
-            const std::size_t grain = std::clamp(share, kMinReadGrain, kMaxReadGrain);
-            for (std::size_t at = 0; at < rows.size(); at += grain)
-                pieces.push_back({q, rows.subspan(at, std::min(grain, rows.size() - at))});
+    std::vector<Piece> pieces;
+    for (std::size_t q = 0; q < batch_queries.size(); ++q) {
+        const std::size_t share = (rows[q].size() + pool.size() - 1) / pool.size();
+        const std::size_t grain = std::clamp(share, kMinScoreGrain, kMaxScoreGrain);
+        for (std::size_t at = 0; at < rows[q].size(); at += grain) {
+            pieces.push_back(
+                {q, std::span(rows[q]).subspan(at, std::min(grain, rows[q].size() - at))});
         }
-        std::atomic<std::size_t> next = 0;
-        const auto work = [&](unsigned worker) {
-            for (std::size_t p;
-                 (p = next.fetch_add(1, std::memory_order_relaxed)) < pieces.size();) {
-                const std::size_t q = pieces[p].query;
-                read_vectors(batch_queries[q], workers[worker].progress[q], pieces[p].rows);
-            }
-        };
-        // For a few pieces, waking the other threads costs more than it saves.
-        if (pieces.size() < pool.size()) {
-            work(0);
-        } else {
-            pool.run(work);
+    }
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&](unsigned worker) {
+        for (std::size_t p; (p = next.fetch_add(1, std::memory_order_relaxed)) < pieces.size();) {
+            const std::size_t q = pieces[p].query;
+            score_rows(batch_queries[q], workers[worker].progress[q], pieces[p].rows);
         }
+    };
+    // For a few pieces, waking the other threads costs more than it saves.
+    if (pieces.size() < pool.size()) {
+        work(0);
+    } else {
+        pool.run(work);
     }
 }
 

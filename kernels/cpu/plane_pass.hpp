@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "common/format/model.hpp"
-#include "kernels/cpu/candidates.hpp"
+#include "kernels/cpu/dots.hpp"
 #include "kernels/cpu/plane_scan.hpp"
-#include "kernels/cpu/scan.hpp"
 #include "kernels/engine.hpp"
 #include "kernels/planes/fine_plane.hpp"
 #include "kernels/planes/plane.hpp"
@@ -25,8 +24,7 @@ struct PlaneView {
     std::size_t steps = 0;      ///< of a group
     std::size_t step_dims = 0;  ///< components of a step
     int top_level = 0;
-    /// Whether rows that reach a cutoff by the high bytes of digits are compared with whole digits.
-    bool whole_digits = false;
+    bool fine = false;  ///< sums bound scores closely enough to raise a threshold
     PlaneLoop loop;
     std::span<const Row> uncovered;  ///< see planes::uncovered_rows
 
@@ -38,18 +36,18 @@ PlaneView view(const planes::Plane& plane, const PlaneLoop& loop);
 PlaneView view(const planes::FinePlane& plane, std::span<const Row> uncovered,
                const PlaneLoop& loop);
 
-/// Reads a plane, and the vectors of survivors.
+/// Reads a plane, and computes the canonical scores of survivors from their vectors.
 ///
 /// The cutoff rises during a pass, so most rows that survive early would not survive later.
 /// Therefore survivors are deferred and compared with later cutoffs before their vectors are read.
 /// Of a fine plane, their sums alone bound scores closely enough to raise the threshold. Of a 4-bit
-/// plane, a survivor's vector is read early if its estimated score reaches the threshold, since
-/// that raises it: it is prefetched, and read after the next tile. This order affects speed alone.
+/// plane, a survivor is scored early if its estimated score reaches the threshold, since that
+/// raises it: its vector is prefetched, and read after the next tile. This order affects speed
+/// alone.
 class PlanePass {
   public:
-    /// `kernels` are the loops for reading vectors. Model, lists, kernels and plane must outlive
-    /// the PlanePass.
-    PlanePass(const format::Model& model, const RowLists& lists, const ScanKernels& kernels,
+    /// Model, lists, kernel and plane must outlive the PlanePass.
+    PlanePass(const format::Model& model, const RowLists& lists, const DotKernel& kernel,
               const PlaneView& plane);
 
     /// Answers queries[i] over the rows of `range` and stores the answer in answers[i], on the
@@ -67,24 +65,21 @@ class PlanePass {
 
     void filter(BatchQueries& batch_queries, const std::vector<QueryBlock>& blocks, Worker& worker,
                 RowRange range) const;
-    void read_or_defer(BatchQuery& batch_query, Worker& worker, std::size_t q,
-                       const PassedRow& row) const;
+    void score_or_defer(BatchQuery& batch_query, Worker& worker, std::size_t q,
+                        const PassedRow& row) const;
+    void score_near(BatchQuery& batch_query, Worker& worker) const;
     void defer(BatchQuery& batch_query, QueryProgress& progress, const PassedRow& row) const;
-    void read_near(BatchQuery& batch_query, Worker& worker) const;
-    void prune_deferred(BatchQuery& batch_query, QueryProgress& progress) const;
-    void read_vectors(BatchQuery& batch_query, QueryProgress& progress,
-                      std::span<const PassedRow> rows) const;
+    void score_rows(BatchQuery& batch_query, QueryProgress& progress,
+                    std::span<const PassedRow> rows) const;
+    void score(BatchQuery& batch_query, QueryProgress& progress, std::span<const Row> rows) const;
     void score_uncovered(BatchQueries& batch_queries, Worker& worker, RowRange range) const;
-    void offer(BatchQuery& batch_query, QueryProgress& progress, const Candidate& candidate) const;
-    void read_deferred(BatchQueries& batch_queries, std::vector<Worker>& workers,
-                       ThreadPool& pool) const;
-    double canonical(const QueryVector& vector, std::size_t row) const;
+    void score_deferred(BatchQueries& batch_queries, std::vector<Worker>& workers,
+                        ThreadPool& pool) const;
 
     const format::Model& model_;
     const RowLists& lists_;
-    const ScanKernels& kernels_;
+    const DotKernel& kernel_;
     const PlaneView plane_;
-    const double bound_;
     const std::size_t tile_groups_;
     const std::size_t prefetch_rows_;
 };

@@ -4,6 +4,7 @@
 // let nearly the same rows survive, and none rules out a row that may belong to an answer.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -25,15 +26,15 @@ struct PassedRow {
     std::uint16_t residual = 0;  ///< 0 exactly for rows that the plane does not cover (FORMAT.md)
 };
 
-/// A block of queries, compared with each row together, as the loops see it. On 4-bit codes, the
-/// first comparison uses only the high bytes of digits, which is half the work; rows that reach its
-/// coarse cutoff are compared with whole digits. On 7-bit codes, the high bytes are the digits.
+/// A block of queries, compared with each row together, as the loops see it. The first comparison
+/// uses the high bytes of digits, which is half the work. On 7-bit codes there is no other; on
+/// 4-bit codes, rows that reach the cutoff are compared with whole digits.
 struct QueryBlockView {
     std::size_t width = 0;  ///< a power of two: number of queries, with padding ones at the end
-    const std::int8_t* high_bytes = nullptr;    ///< (steps, width, dims of a step), 0 in padding
-    const std::int8_t* const* bytes = nullptr;  ///< without padding: each PlaneQuery::bytes
-    const planes::PlaneCutoff* coarse_cutoffs = nullptr;  ///< (width), kNothingPasses in padding
-    const planes::PlaneCutoff* cutoffs = nullptr;  ///< (width); 4-bit codes: for whole digits
+    const std::int8_t* digits = nullptr;           ///< high bytes: (steps, width, dims of a step)
+    const std::int8_t* const* bytes = nullptr;     ///< without padding: each PlaneQuery::bytes
+    const planes::PlaneCutoff* cutoffs = nullptr;  ///< (width), kNothingPasses in padding
+    const planes::PlaneCutoff* whole_cutoffs = nullptr;  ///< (width), for whole digits
 };
 
 /// Owns what a QueryBlockView points to, except the cutoffs, of which each thread has its own.
@@ -45,32 +46,38 @@ class QueryBlock {
 
     std::size_t width() const { return width_; }
     std::size_t used() const { return bytes_.size(); }
-    /// `coarse_cutoffs` and `cutoffs`: (width) each.
-    QueryBlockView view(const planes::PlaneCutoff* coarse_cutoffs,
-                        const planes::PlaneCutoff* cutoffs) const {
-        return {width_, high_bytes_.data(), bytes_.data(), coarse_cutoffs, cutoffs};
+    /// `cutoffs` and `whole_cutoffs`: (width) each.
+    QueryBlockView view(const planes::PlaneCutoff* cutoffs,
+                        const planes::PlaneCutoff* whole_cutoffs) const {
+        return {width_, digits_.data(), bytes_.data(), cutoffs, whole_cutoffs};
     }
 
   private:
     std::size_t width_;
-    std::vector<std::int8_t> high_bytes_;
+    std::vector<std::int8_t> digits_;
     std::vector<const std::int8_t*> bytes_;
 };
 
 /// A cutoff that no row reaches.
 inline constexpr planes::PlaneCutoff kNothingPasses = {0, 0, HUGE_VALF};
 
-/// The loop over the codes of one plane.
+/// The loops over the codes of one plane.
 struct PlaneLoop {
-    /// The largest width of a block that `filter` accepts: as many queries as registers hold. It
-    /// also accepts smaller powers of two, since padding queries cost as much as others.
-    std::size_t width;
     /// Lists in `passed` the rows that reach a query's cutoff, for each query in ascending order,
     /// and returns their number. The rows are `groups` groups of `steps` steps (PlaneShape,
     /// FinePlane), from `bytes` on. `passed` has room for every row for every query.
     /// Prefetches memory beyond the groups. Does not allocate; any thread.
-    std::size_t (*filter)(const std::byte* bytes, std::size_t groups, std::size_t steps,
-                          const QueryBlockView& block, PassedRow* passed);
+    using Filter = std::size_t(const std::byte* bytes, std::size_t groups, std::size_t steps,
+                               const QueryBlockView& block, PassedRow* passed);
+
+    /// The largest width of a block: as many queries as registers hold. 0: there is no loop.
+    std::size_t width = 0;
+    /// filters[i] takes blocks of width 2^i: padding queries cost as much as others.
+    Filter* filters[5] = {};
+
+    Filter& filter(const QueryBlockView& block) const {
+        return *filters[std::countr_zero(block.width)];
+    }
 };
 
 /// The loops of one instruction set.
@@ -87,7 +94,7 @@ struct PlaneKernel {
 std::span<const PlaneKernel* const> all_plane_kernels();
 
 /// The best loop that this processor supports and that does not go beyond the instruction set
-/// `simd`, one of simd_names().
-const PlaneKernel& plane_kernel_for(std::string_view simd);
+/// `simd`, one of simd_names(); null if there is none.
+const PlaneKernel* plane_kernel_for(std::string_view simd);
 
 }  // namespace gloved::kernels::cpu

@@ -45,9 +45,10 @@ std::vector<EnginePath> cpu_paths() {
     for (const std::string& simd : kernels::simd_names()) {
         for (const unsigned threads : {1U, 3U}) {
             add(simd, threads, Planes::none);
+            const auto* kernel = kernels::cpu::plane_kernel_for(simd);
+            if (kernel == nullptr) continue;
             add(simd, threads, Planes::coarse);
-            const auto& fine = kernels::cpu::plane_kernel_for(simd).fine_loop;
-            if (fine.width != 0) add(simd, threads, Planes::fine);
+            if (kernel->fine_loop.width != 0) add(simd, threads, Planes::fine);
         }
     }
     return paths;

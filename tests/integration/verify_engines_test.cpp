@@ -267,17 +267,18 @@ TEST(VerifyEnginesProgram, AsksOnlyWhereTheValuesAreSound) {
         run({program("gloved-verify"), "--engines", "--answers", "5", "--oracle", "6", dir / "m"})
             .exit_code,
         2);
+    const std::string with_plane = "cpu " + kernels::simd_names().front() + " plane";
     const Finished chosen =
         run({program("gloved-verify"), "--engines", "--answers", "50", "--oracle", "7", "--seed",
-             "3", "--ways", "cpu baseline", "--reference", "cpu baseline plane", dir / "m"});
+             "3", "--ways", "cpu baseline", "--reference", with_plane, dir / "m"});
     EXPECT_EQ(chosen.exit_code, 0) << chosen.out;
-    const auto plane = chosen.out.find("ok      engine cpu baseline plane: 50 answers in ");
+    const auto plane = chosen.out.find("ok      engine " + with_plane + ": 50 answers in ");
     const auto without = chosen.out.find("ok      engine cpu baseline: 50 answers in ");
     ASSERT_NE(without, std::string::npos) << chosen.out;
     EXPECT_LT(plane, without) << chosen.out;
     EXPECT_NE(chosen.out.find("of 7 the bits of a plain float64 search"), std::string::npos)
         << chosen.out;
-    EXPECT_NE(chosen.out.find(", the bits of cpu baseline plane\n"), std::string::npos)
+    EXPECT_NE(chosen.out.find(", the bits of " + with_plane + "\n"), std::string::npos)
         << chosen.out;
     const Finished unknown =
         run({program("gloved-verify"), "--engines", "--ways", "cpu mmx", dir / "m"});

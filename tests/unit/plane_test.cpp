@@ -890,9 +890,8 @@ void expect_loop_picks(const format::Model& model, const LoopOnPlane& plane, std
     const kernels::cpu::QueryBlock block(of, plane.step_dims);
     ASSERT_EQ(block.width(), width);
     std::vector<kernels::cpu::PassedRow> passed(groups * kernels::planes::kGroupRows * width);
-    passed.resize(plane.loop.filter(plane.groups, groups, plane.steps,
-                                    block.view(coarse_cutoffs.data(), cutoffs.data()),
-                                    passed.data()));
+    const auto view = block.view(coarse_cutoffs.data(), cutoffs.data());
+    passed.resize(plane.loop.filter(view)(plane.groups, groups, plane.steps, view, passed.data()));
     for (std::uint32_t q = 0; q < queries.size(); ++q) {
         std::vector<kernels::cpu::PassedRow> of_query;
         std::copy_if(passed.begin(), passed.end(), std::back_inserter(of_query),

@@ -18,6 +18,7 @@
 #include "common/error_with.hpp"
 #include "common/format/layout.hpp"
 #include "common/progress.hpp"
+#include "kernels/cpu/plane_scan.hpp"
 #include "kernels/engine_options.hpp"
 #include "kernels/registry.hpp"
 #include "tools/source/ordered_pipeline.hpp"
@@ -303,6 +304,7 @@ std::vector<Way> all_ways(const Model& model, std::size_t threads, const DeviceC
     options.planes_always = true;
     for (options.planes = false;; options.planes = true) {
         for (const std::string& simd : kernels::simd_names()) {
+            if (options.planes && kernels::cpu::plane_kernel_for(simd) == nullptr) continue;
             options.simd = simd;
             ways.push_back(make_way(model, {kernels::EngineKind::cpu, {}}, "cpu " + simd, options));
         }
