@@ -11,10 +11,10 @@
 #include <variant>
 #include <vector>
 
-#include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/cuda/code_pass.cuh"
 #include "kernels/cuda/code_tiles.hpp"
+#include "kernels/cuda/float_bound.hpp"
 #include "kernels/planes/shape.hpp"
 #include "kernels/row_pairs.hpp"
 

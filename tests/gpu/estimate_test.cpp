@@ -1,5 +1,5 @@
 // The estimates of the first pass in float32 against the canonical maxima of each group, within the
-// bounds that bounds.hpp proves, on vectors made to hurt.
+// bounds that float_bound.hpp proves, on vectors made to hurt.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
+#include "kernels/cuda/float_bound.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/runtime.hpp"
 #include "kernels/cuda/shard.hpp"

@@ -3,7 +3,7 @@
 #include <cassert>
 #include <cmath>
 
-#include "kernels/bounds.hpp"
+#include "kernels/cuda/float_bound.hpp"
 
 namespace gloved::kernels::ladder {
 
@@ -11,7 +11,7 @@ double ladder_score_bound(std::size_t dim) { return score_error_bound(dim) + 3.0
 
 float scale_query(const QueryVector& query, std::span<float> scaled) {
     assert(scaled.size() == query.values.size() && query.norm > 0);
-    const int exponent = scale_exponent(query.norm);
+    const int exponent = -std::ilogb(query.norm);
     for (std::size_t i = 0; i < scaled.size(); ++i)
         scaled[i] = std::ldexp(query.values[i], exponent);
     return static_cast<float>(canonical_norm(scaled.data(), scaled.size()));

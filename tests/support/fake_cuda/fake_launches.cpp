@@ -21,6 +21,7 @@
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/cuda/code_tiles.hpp"
+#include "kernels/cuda/float_bound.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/plane_grid.hpp"
 #include "kernels/cuda/plane_tiles.hpp"
