@@ -304,11 +304,17 @@ void EngineWorker::finish(Job& job, kernels::Answer& answer) {
 
 void EngineWorker::learn(const Batch& batch, std::span<const kernels::Answer> answers, double ms) {
     counts_.single_us = static_cast<std::uint64_t>(costs_.single_ms() * 1000);
-    // Separate passes over some rows, many hits and float64 passes would teach a wrong price.
-    const bool usual = std::ranges::all_of(answers, [](const kernels::Answer& answer) {
-        return answer.certificate.pass != Pass::float64;
-    });
-    if (!usual || batch.vectors != answers.size() || batch.hits_ms >= kMaxHitsShare * ms) return;
+    // Separate passes over some rows, many hits, and scans for other questions than for near words
+    // would teach a wrong price.
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+        const kernels::Certificate& certificate = answers[i].certificate;
+        const bool is_usual = certificate.pass != Pass::float64 ||
+                              (engine_->kind() == kernels::EngineKind::cpu &&
+                               std::holds_alternative<kernels::Cosine>(batch.queries[i].kind) &&
+                               certificate.scanned == model_->rows());
+        if (!is_usual) return;
+    }
+    if (batch.vectors != answers.size() || batch.hits_ms >= kMaxHitsShare * ms) return;
     // The device may have waited for this thread. Then the batch took less than `ms`.
     if (overlap_ms_ > kMaxOverlapShare * ms && ms > costs_.predict_ms(batch.vectors)) return;
     costs_.learn(batch.vectors, ms);
