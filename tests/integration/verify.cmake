@@ -6,9 +6,10 @@ gloved_add_test(verify_integration_test
     ${CMAKE_CURRENT_LIST_DIR}/verify_audit_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/verify_download_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/verify_engines_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/verify_recorded_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/verify_values_test.cpp
   LIBRARIES gloved_verify gloved_common nlohmann_json::nlohmann_json
-  NEEDS gloved gloved-client gloved-verify)
+  NEEDS gloved gloved-client gloved-convert gloved-verify)
 
 if(GLOVED_HAVE_CUDA_HEADERS)
   gloved_add_test(verify_cuda_test
