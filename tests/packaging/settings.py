@@ -1,0 +1,102 @@
+"""The settings of every_option.conf: what a daemon that has them all must say and answer."""
+import os
+import re
+
+import harness
+
+FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "every_option.conf")
+# Where they say that models, lists and the socket are.
+MODELS, SOCKETS = "/var/lib/gloved", "/run/gloved"
+ANIMALS = "cat\ndog\nhorse\nfish\nbird\nsnake\n"
+# Answered as the settings `list`, `case` and `unknown` say.
+QUESTIONS = (
+    b"NEAR k=3 KING - man + woman",
+    b"NEAR k=3 within=animals Dogs qqqqzzzzqqqq",
+    b"RANK KING Queen",
+)
+# Options of the command line alone.
+NOT_IN_A_FILE = {"config", "check", "help", "version"}
+
+
+def settings_in(text):
+    """{name: value} of a configuration file with each name once.
+
+    >>> settings_in("# pin\\npin = off\\nlist = a=b\\n")
+    {'pin': 'off', 'list': 'a=b'}
+    """
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    settings = dict(line.split(" = ", 1) for line in lines)
+    assert len(settings) == len(lines), "a name stands twice"
+    return settings
+
+
+def every_setting():
+    with open(FILE, encoding="utf-8") as file:
+        return settings_in(file.read())
+
+
+def as_file(settings):
+    return "".join(f"{name} = {value}\n" for name, value in settings.items())
+
+
+def as_options(settings):
+    return [f"--{name}={value}" for name, value in settings.items()]
+
+
+def names_in_help(text):
+    """The options of `gloved --help` that a file may have. Raises harness.Broken if it is none.
+
+    >>> names_in_help("  --pin auto|on   lock (see\\n                  --help)\\n  --help   print")
+    {'pin'}
+    """
+    names = set(re.findall(r"^  --([a-z-]+)", text, re.M))
+    if "help" not in names:
+        raise harness.Broken(f"this is no --help: {text[:500]}")
+    return names - NOT_IN_A_FILE
+
+
+def undue_warnings(warnings, settings, help_text):
+    """Complaints, unless the log has one warning for each setting that --help does not list, which
+    names it and says since when it has no effect, and no other warning.
+
+    >>> undue_warnings(["--pin has no effect since 1.1"], {"pin": "off"}, "  --help")
+    []
+    >>> undue_warnings(["--pin-to has no effect since 1.1"], {"pin": "off"}, "  --help")
+    ['0 warnings that --pin has no effect', 'an undue warning: --pin-to has no effect since 1.1']
+    >>> undue_warnings(["--pin has no effect since 1.1"], {"pin": "off"}, "  --pin off\\n  --help")
+    ['an undue warning: --pin has no effect since 1.1']
+    """
+    complaints = []
+    for name in sorted(settings.keys() - names_in_help(help_text)):
+        of_it = re.compile(rf"--{name}(?![a-z-]).* no effect since \S")
+        due = [each for each in warnings if of_it.search(each)]
+        if len(due) != 1:
+            complaints.append(f"{len(due)} warnings that --{name} has no effect")
+        warnings = [each for each in warnings if each not in due]
+    return complaints + [f"an undue warning: {each}" for each in warnings]
+
+
+def not_in_force(settings, statistics):
+    """Complaints of numbers that STATS shows otherwise, or if it shows none of them.
+
+    >>> not_in_force({"max-k": "9", "line-timeout": "8"}, {"max_k": "9", "line_timeout_s": "7.0"})
+    ['line-timeout is 7.0, not 8']
+    >>> not_in_force({"pin": "off", "threads": "2"}, {"pin": "on"})
+    ['STATS shows none of the settings']
+    """
+    complaints = []
+    shown = 0
+    for name, value in settings.items():
+        key = name.replace("-", "_") + ("_s" if name.endswith("-timeout") else "")
+        if not value.isdigit() or key not in statistics:
+            continue
+        shown += 1
+        if float(statistics[key]) != float(value):
+            complaints.append(f"{name} is {statistics[key]}, not {value}")
+    return complaints if shown else ["STATS shows none of the settings"]
+
+
+def answers(path):
+    """The lines of the answers to QUESTIONS. Raises harness.Broken if one is refused."""
+    with harness.Connection(path) as connection:
+        return [harness.lines_of(connection.ask(question)) for question in QUESTIONS]
