@@ -21,7 +21,7 @@ namespace gloved::kernels::cpu {
 struct PassedRow {
     std::uint32_t row = 0;    ///< from 0 at the first row of the call
     std::uint32_t query = 0;  ///< index in the block
-    std::int32_t sum = 0;     ///< Σ a Q of codes a and digits Q
+    std::int32_t sum = 0;     ///< D′ = Σ a Q of codes a and digits Q
     std::uint16_t projection = 0;
     std::uint16_t residual = 0;  ///< 0 exactly for rows that the plane does not cover (FORMAT.md)
 };

@@ -290,7 +290,7 @@ struct PlaneWorkspace {
 /// A row that a pass over code tiles has not ruled out.
 struct CodeHit {
     std::uint32_t place;
-    std::int32_t sum;  ///< Σ c Q
+    std::int32_t sum;  ///< D = Σ c Q (docs/certified-search.md, §9)
 };
 
 /// Intermediate results of a pass over code tiles. Device memory.

@@ -1,8 +1,9 @@
-// Cutoffs: what the sum Σ a Q of a row's codes a and a query's digits Q must reach for the row to
-// be a survivor. CPU and GPU code share this header and compile it with the flags of canonical.hpp.
+// Cutoffs: what the sum D′ = Σ a Q of a row's codes a and a query's digits Q must reach for the row
+// to be a survivor. CPU and GPU code share this header and compile it with the flags of
+// canonical.hpp.
 //
-// The inequality and the rounding of every step are in docs/certified-search.md; § numbers here
-// refer to it.
+// The inequality and the rounding of every step are in docs/certified-search.md; § numbers and
+// symbols here are those of that page.
 #pragma once
 
 #include <cmath>
@@ -35,10 +36,10 @@ GLOVED_HOST_DEVICE inline double unit_of(std::size_t dim, int top_level = kTopLe
 inline constexpr int kTwoByteDigit = 127 * 128;
 inline constexpr int kOneByteDigit = 127;
 
-/// Facts about the integer digits Q of a query: its direction = scale · Q + a remainder (§4).
+/// Facts about the integer digits Q of a query: its direction = t Q + r (§4).
 struct DigitFacts {
-    double scale = 0;
-    double remainder = 0;  ///< length of the remainder, rounded up
+    double scale = 0;      ///< t
+    double remainder = 0;  ///< |r|, rounded up
     double sum = 0;        ///< Σ Q, exact
     double size = 0;       ///< Σ |Q|, exact
 };
@@ -50,12 +51,12 @@ GLOVED_HOST_DEVICE inline double remainder_bound(double squares) {
 }
 
 /// A row may reach the threshold unless
-///     float(Σ a Q) < projection · of_projection − residual · of_residual + constant,
+///     float(D′) < p A − h B + C,
 /// each operation rounded to float32, or fused (§5).
 struct PlaneCutoff {
-    float of_projection = 0;
-    float of_residual = 0;
-    float constant = 0;
+    float of_projection = 0;  ///< A
+    float of_residual = 0;    ///< B
+    float constant = 0;       ///< C
 };
 
 /// Bound on the rounding errors of all float64 operations of a cutoff and of a canonical score
@@ -88,8 +89,8 @@ GLOVED_HOST_DEVICE inline PlaneCutoff plane_cutoff(const DigitFacts& digits, dou
 
 /// Projection and residual of a row's int8 codes, in units of levels (§8).
 struct Int8Bounds {
-    float projection = 0;  ///< rounded down
-    float residual = 0;    ///< rounded up
+    float projection = 0;  ///< P⁻: rounded down
+    float residual = 0;    ///< H⁺: rounded up
 };
 
 /// Computes Int8Bounds of a row x with codes c. `product`: Σ x c in float64 (each product exact,
@@ -123,8 +124,8 @@ GLOVED_HOST_DEVICE inline Int8Cutoff int8_cutoff(const DigitFacts& digits, doubl
     return {cosine - remainder * (1 + 0x1p-18), sine + remainder, digits.scale};
 }
 
-/// Whether a row is ruled out: its codes c and the query's digits Q have `sum` = Σ c Q, which does
-/// not reach the cutoff (§8).
+/// Whether a row is ruled out: its codes c and the query's digits Q have `sum`, D = Σ c Q, which
+/// does not reach the cutoff (§8).
 GLOVED_HOST_DEVICE inline bool int8_rejects(std::int32_t sum, const Int8Bounds& row,
                                             const Int8Cutoff& cutoff) {
     return cutoff.scale * sum <
@@ -133,19 +134,19 @@ GLOVED_HOST_DEVICE inline bool int8_rejects(std::int32_t sum, const Int8Bounds& 
 
 /// The smallest and the largest Int8Bounds of some rows.
 struct Int8Range {
-    float min_projection = 0;
-    float max_projection = 0;
-    float max_residual = 0;
+    float min_projection = 0;  ///< P_min
+    float max_projection = 0;  ///< P_max
+    float max_residual = 0;    ///< H_max
 };
 
 /// From what sum of int8 codes and one-byte digits on a row is a survivor; see int8_min_sum.
 struct Int8SumCutoff {
-    float of_projection;
-    float of_residual;
-    float slack;  ///< covers the rounding of int8_min_sum (§9)
+    float of_projection;  ///< α
+    float of_residual;    ///< β
+    float slack;          ///< η: covers the rounding of int8_min_sum (§9)
 };
 
-/// Greater than every |Σ c Q| of int8 codes and one-byte digits: 127 · 127 · 4096 is below 2^27.
+/// Greater than every |D| of int8 codes and one-byte digits: 127 · 127 · 4096 is below 2^27.
 inline constexpr float kBeyondInt8Sums = 0x1p30F;
 
 /// The cutoff that every row with a canonical score of `threshold` or more reaches; the query has
@@ -163,7 +164,7 @@ GLOVED_HOST_DEVICE inline Int8SumCutoff int8_sum_cutoff(const DigitFacts& digits
             static_cast<float>(8 * kHalfUlp * largest)};
 }
 
-/// The sum Σ c Q below which every row with bounds in this range is ruled out (§9).
+/// The sum D below which every row with bounds in this range is ruled out (§9).
 GLOVED_HOST_DEVICE inline std::int32_t int8_min_sum(const Int8SumCutoff& cutoff,
                                                     const Int8Range& rows) {
     const float projection = cutoff.of_projection < 0 ? rows.max_projection : rows.min_projection;
@@ -171,8 +172,8 @@ GLOVED_HOST_DEVICE inline std::int32_t int8_min_sum(const Int8SumCutoff& cutoff,
     return static_cast<std::int32_t>(floorf(fmaf(cutoff.of_projection, projection, of_residual)));
 }
 
-/// Lower bound on the canonical score of a row with this sum Σ c Q and with bounds in this range;
-/// the query has one-byte digits (§9). -infinity if it would not be above 0.
+/// Lower bound on the canonical score of a row with this sum D and with bounds in this range; the
+/// query has one-byte digits (§9). -infinity if it would not be above 0.
 GLOVED_HOST_DEVICE inline double int8_lower(std::int32_t sum, const Int8Range& rows,
                                             const DigitFacts& digits, std::size_t dim) {
     const double min_projection = rows.min_projection;
@@ -189,7 +190,7 @@ GLOVED_HOST_DEVICE inline double int8_lower(std::int32_t sum, const Int8Range& r
     return lower > 0 ? lower : -HUGE_VAL;
 }
 
-/// Lower bound on the canonical score of a row with this sum Σ a Q and these stored bounds (§10).
+/// Lower bound on the canonical score of a row with this sum D′ and these stored bounds (§10).
 /// -infinity if it would not be above 0.
 GLOVED_HOST_DEVICE inline double plane_lower(const DigitFacts& digits, std::int32_t sum,
                                              double projection, double residual, std::size_t dim,
@@ -209,9 +210,9 @@ GLOVED_HOST_DEVICE inline double plane_lower(const DigitFacts& digits, std::int3
 
 /// What `row_upper` needs of a query.
 struct UpperFacts {
-    std::int32_t centre = 0;  ///< kTopLevel Σ Q
-    float per_unit = 0;       ///< scale / unit_of(dim)
-    float remainder = 0;      ///< DigitFacts::remainder, rounded up
+    std::int32_t centre = 0;  ///< L Σ Q
+    float per_unit = 0;       ///< t / w
+    float remainder = 0;      ///< |r|, rounded up
 };
 
 /// Computes UpperFacts.
@@ -225,11 +226,11 @@ inline UpperFacts upper_facts(const DigitFacts& digits, std::size_t dim) {
 inline constexpr float kUpperSlack = 0x1p-16F;
 
 /// Upper bound on a row's score, for passes that have no threshold yet; at most 1 + kUpperSlack
-/// (§7). `sum`: Σ a Q; projection and residual, as stored, are not both 0. Sets `estimate` to about
+/// (§7). `sum`: D′; projection and residual, as stored, are not both 0. Sets `estimate` to about
 /// the row's cosine, which proves nothing.
 GLOVED_HOST_DEVICE inline float row_upper(std::int32_t sum, float projection, float residual,
                                           const UpperFacts& facts, float& estimate) {
-    // 2 D' − 15 Σ Q, in an order that cannot overflow.
+    // D = 2 D′ − L Σ Q, in an order that cannot overflow.
     const auto product = static_cast<float>((sum - facts.centre) + sum);
     const float inverse = 1.0F / sqrtf(projection * projection + residual * residual);
     // The cosine of the angle between row and code, or of a larger angle.
