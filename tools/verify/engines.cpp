@@ -273,7 +273,7 @@ std::string faults_of(const Tally& tally, const std::string& other) {
                        fmt::join(tally.first, "; "));
 }
 
-/// «1000 answers in 1.2 s by plane 990, float32 10».
+/// «1000 answers in 1.2 s by plane 990, float64 10».
 std::string figures_of(const Tally& tally) {
     std::string passes;
     for (const auto& [pass, count] : tally.passes)
