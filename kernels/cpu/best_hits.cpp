@@ -30,6 +30,13 @@ void BestHits::add(std::span<const Hit> hits) {
 }
 
 void BestHits::keep_best() {
+    // Of one too many, which is usual for small k, the worst goes.
+    if (hits_.size() == k_ + 1) {
+        std::swap(*std::ranges::max_element(hits_, comes_before), hits_.back());
+        hits_.pop_back();
+        raise(std::ranges::max_element(hits_, comes_before)->score);
+        return;
+    }
     const auto kth = hits_.begin() + static_cast<std::ptrdiff_t>(k_ - 1);
     std::nth_element(hits_.begin(), kth, hits_.end(), comes_before);
     raise(kth->score);

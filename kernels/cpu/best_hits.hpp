@@ -38,7 +38,8 @@ class BestHits {
     std::size_t k_;
     std::size_t limit_;  // number of hits that are cut to k: first k, then a little more
     std::atomic<double> threshold_;
-    std::mutex mutex_;
+    // Apart from the threshold, which others read while one thread holds the mutex.
+    alignas(64) std::mutex mutex_;
     std::vector<Hit> hits_;
 };
 

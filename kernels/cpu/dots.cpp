@@ -13,6 +13,8 @@ namespace {
 constexpr std::size_t kLanes = kCanonicalLanes;
 /// Prefetch distance. Hardware prefetching stops at each page.
 constexpr std::size_t kPrefetchFloats = 1024;
+/// The same in rows that are far apart. More than some 10 KB would not stay in the L1 cache.
+constexpr std::size_t kPrefetchRows = 8;
 
 }  // namespace
 }  // namespace gloved::kernels::cpu

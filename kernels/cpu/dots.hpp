@@ -40,7 +40,7 @@ struct DotKernel {
     void (*dots_of_block)(const QueryGroup& group, const float* block, std::size_t rows,
                           std::size_t dim, double* dots);
     /// dots[r] = canonical_dot(query, row r), for a group of one query and `count` rows that are
-    /// anywhere, and in the cache already if this is to be fast. Does not allocate; any thread.
+    /// anywhere. Rows are prefetched. Does not allocate; any thread.
     void (*dots_of_rows)(const QueryGroup& query, const float* const* rows, std::size_t count,
                          std::size_t dim, double* dots);
 };

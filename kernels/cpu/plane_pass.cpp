@@ -33,11 +33,8 @@ constexpr std::size_t kFirstPruneAt = 64;
 constexpr std::size_t kMaxPruneAt = 16384;
 /// How many of more than half as many are scored then: enough that the next pruning is not soon.
 constexpr std::ptrdiff_t kScoredOfMany = 2048;
-/// Vectors are prefetched as many rows ahead as have about these bytes, since they are far apart in
-/// memory. More would not stay in the L1 cache.
-constexpr std::size_t kPrefetchBytes = 9600;
-/// Rows scored together, since the sums of one wait for one another.
-constexpr std::size_t kRowsTogether = 4;
+/// Rows scored together.
+constexpr std::size_t kMaxScored = 64;
 /// Deferred rows of a query that a thread scores at a time: as many that justify another thread, up
 /// to as many that threads are busy for about the same time.
 constexpr std::size_t kMinScoreGrain = 16;
@@ -161,6 +158,8 @@ struct PlanePass::Worker {
     std::vector<PassedRow> near;
     std::vector<PassedRow> near_before;
     std::size_t filtered_groups = 0;
+    std::vector<const float*> vectors;  // of rows that are being scored
+    std::vector<double> dots;
 };
 
 PlaneView view(const planes::Plane& plane, const PlaneLoop& loop) {
@@ -192,8 +191,7 @@ PlanePass::PlanePass(const format::Model& model, const RowLists& lists, const Do
       lists_(lists),
       kernel_(kernel),
       plane_(plane),
-      tile_groups_(std::max<std::size_t>(1, kTileBytes / plane.group_bytes)),
-      prefetch_rows_(std::max<std::size_t>(1, kPrefetchBytes / (model.dim() * sizeof(float)))) {}
+      tile_groups_(std::max<std::size_t>(1, kTileBytes / plane.group_bytes)) {}
 
 void PlanePass::run(std::span<const Query* const> queries, RowRange range,
                     std::span<Answer* const> answers, ThreadPool& pool) const {
@@ -211,6 +209,8 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
     std::vector<Worker> workers(pool.size());
     for (Worker& worker : workers) {
         worker.progress.resize(batch_queries.size());
+        worker.vectors.resize(kMaxScored);
+        worker.dots.resize(kMaxScored);
         worker.thresholds.assign(batch_queries.size(), std::numeric_limits<double>::quiet_NaN());
         worker.cutoffs.assign(blocks.size() * width, kNothingPasses);
         worker.whole_cutoffs = worker.cutoffs;
@@ -300,9 +300,9 @@ void PlanePass::filter(BatchQueries& batch_queries, const std::vector<QueryBlock
 void PlanePass::score_near(BatchQuery& batch_query, Worker& worker) const {
     for (const PassedRow& row : worker.near_before) {
         if (batch_query.estimate(row) >= batch_query.best.threshold()) {
-            score(batch_query, worker.progress[0], std::span(&row.row, 1));
+            score(batch_query, worker, 0, std::span(&row.row, 1));
         } else {
-            defer(batch_query, worker.progress[0], row);
+            defer(batch_query, worker, 0, row);
         }
     }
     worker.near_before.clear();
@@ -313,24 +313,24 @@ void PlanePass::score_or_defer(BatchQuery& batch_query, Worker& worker, std::siz
                                const PassedRow& row) const {
     // Checked first, so that no vector of an ineligible row is read.
     if (!batch_query.eligible(row.row)) return;
-    QueryProgress& progress = worker.progress[q];
     if (plane_.fine) {
         batch_query.lower_bounds.add(batch_query.lower_bound(row), batch_query.best);
     } else if (batch_query.estimate(row) >= batch_query.best.threshold()) {
         // The rows of many queries would not stay in the cache.
         if (worker.progress.size() > 1)
-            return score_rows(batch_query, progress, std::span(&row, 1));
+            return score_rows(batch_query, worker, q, std::span(&row, 1));
         prefetch(model_.vector(row.row));
         worker.near.push_back(row);
         return;
     }
-    defer(batch_query, progress, row);
+    defer(batch_query, worker, q, row);
 }
 
 /// Leaves a row for later. Shortens a long list of such rows: drops what the threshold rejects by
 /// now, and if too many are left to wait for a higher one, scores the best, which raise it.
-void PlanePass::defer(BatchQuery& batch_query, QueryProgress& progress,
+void PlanePass::defer(BatchQuery& batch_query, Worker& worker, std::size_t q,
                       const PassedRow& row) const {
+    QueryProgress& progress = worker.progress[q];
     std::vector<PassedRow>& rows = progress.deferred;
     rows.push_back(row);
     if (rows.size() < progress.prune_at) return;
@@ -340,51 +340,38 @@ void PlanePass::defer(BatchQuery& batch_query, QueryProgress& progress,
         std::ranges::nth_element(rows, end, [&](const PassedRow& a, const PassedRow& b) {
             return batch_query.estimate(a) > batch_query.estimate(b);
         });
-        score_rows(batch_query, progress, std::span(rows.begin(), end));
+        score_rows(batch_query, worker, q, std::span(rows.begin(), end));
         rows.erase(rows.begin(), end);
         batch_query.drop_rejected(rows);
     }
-    progress.prune_at = std::clamp(2 * rows.size(), kFirstPruneAt, kMaxPruneAt);
+    progress.prune_at = std::clamp(4 * rows.size(), kFirstPruneAt, kMaxPruneAt);
 }
 
 /// Scores those of `rows` that still reach the threshold.
-void PlanePass::score_rows(BatchQuery& batch_query, QueryProgress& progress,
+void PlanePass::score_rows(BatchQuery& batch_query, Worker& worker, std::size_t q,
                            std::span<const PassedRow> rows) const {
-    double threshold = batch_query.best.threshold();
-    planes::PlaneCutoff cutoff = batch_query.cutoff(threshold);
-    const auto prefetch_some = [&](std::size_t first) {
-        for (std::size_t i = first; i < std::min(first + kRowsTogether, rows.size()); ++i)
-            prefetch(model_.vector(rows[i].row));
-    };
-    for (std::size_t i = 0; i < prefetch_rows_; i += kRowsTogether) prefetch_some(i);
-    for (std::size_t first = 0; first < rows.size(); first += kRowsTogether) {
-        prefetch_some(first + prefetch_rows_);
-        if (batch_query.best.threshold() != threshold) {
-            threshold = batch_query.best.threshold();
-            cutoff = batch_query.cutoff(threshold);
-        }
-        Row reaching[kRowsTogether];
+    for (std::size_t first = 0; first < rows.size(); first += kMaxScored) {
+        const planes::PlaneCutoff cutoff = batch_query.cutoff(batch_query.best.threshold());
+        Row reaching[kMaxScored];
         std::size_t count = 0;
-        for (std::size_t i = first; i < std::min(first + kRowsTogether, rows.size()); ++i) {
-            if (reaches(rows[i], cutoff)) reaching[count++] = rows[i].row;
-        }
-        score(batch_query, progress, std::span(reaching).first(count));
+        for (const PassedRow& row : rows.subspan(first, std::min(kMaxScored, rows.size() - first)))
+            if (reaches(row, cutoff)) reaching[count++] = row.row;
+        score(batch_query, worker, q, std::span(reaching).first(count));
     }
 }
 
-/// Scores at most kRowsTogether rows.
-void PlanePass::score(BatchQuery& batch_query, QueryProgress& progress,
+/// Scores at most kMaxScored rows.
+void PlanePass::score(BatchQuery& batch_query, Worker& worker, std::size_t q,
                       std::span<const Row> rows) const {
-    const float* vectors[kRowsTogether] = {};
-    double dots[kRowsTogether];
-    for (std::size_t i = 0; i < rows.size(); ++i) vectors[i] = model_.vector(rows[i]).data();
-    kernel_.dots_of_rows(batch_query.components, vectors, rows.size(), model_.dim(), dots);
-    progress.survivors += rows.size();
+    for (std::size_t i = 0; i < rows.size(); ++i) worker.vectors[i] = model_.vector(rows[i]).data();
+    kernel_.dots_of_rows(batch_query.components, worker.vectors.data(), rows.size(), model_.dim(),
+                         worker.dots.data());
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        const Hit hit{rows[i],
-                      score_from_dot(dots[i], batch_query.vector().norm, model_.norms()[rows[i]])};
+        const double norm = model_.norms()[rows[i]];
+        const Hit hit{rows[i], score_from_dot(worker.dots[i], batch_query.vector().norm, norm)};
         if (hit.score >= batch_query.best.threshold()) batch_query.best.add(std::span(&hit, 1));
     }
+    worker.progress[q].survivors += rows.size();
 }
 
 /// Scores the rows that the plane does not cover, for every query.
@@ -394,7 +381,7 @@ void PlanePass::score_uncovered(BatchQueries& batch_queries, Worker& worker, Row
          row != uncovered.end() && *row < range.last; ++row) {
         for (std::size_t q = 0; q < batch_queries.size(); ++q) {
             if (batch_queries[q].eligible(*row))
-                score(batch_queries[q], worker.progress[q], std::span(&*row, 1));
+                score(batch_queries[q], worker, q, std::span(&*row, 1));
         }
     }
 }
@@ -432,7 +419,7 @@ void PlanePass::score_deferred(BatchQueries& batch_queries, std::vector<Worker>&
     const auto work = [&](unsigned worker) {
         for (std::size_t p; (p = next.fetch_add(1, std::memory_order_relaxed)) < pieces.size();) {
             const std::size_t q = pieces[p].query;
-            score_rows(batch_queries[q], workers[worker].progress[q], pieces[p].rows);
+            score_rows(batch_queries[q], workers[worker], q, pieces[p].rows);
         }
     };
     // For a few pieces, waking the other threads costs more than it saves.

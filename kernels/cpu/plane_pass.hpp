@@ -68,10 +68,11 @@ class PlanePass {
     void score_or_defer(BatchQuery& batch_query, Worker& worker, std::size_t q,
                         const PassedRow& row) const;
     void score_near(BatchQuery& batch_query, Worker& worker) const;
-    void defer(BatchQuery& batch_query, QueryProgress& progress, const PassedRow& row) const;
-    void score_rows(BatchQuery& batch_query, QueryProgress& progress,
+    void defer(BatchQuery& batch_query, Worker& worker, std::size_t q, const PassedRow& row) const;
+    void score_rows(BatchQuery& batch_query, Worker& worker, std::size_t q,
                     std::span<const PassedRow> rows) const;
-    void score(BatchQuery& batch_query, QueryProgress& progress, std::span<const Row> rows) const;
+    void score(BatchQuery& batch_query, Worker& worker, std::size_t q,
+               std::span<const Row> rows) const;
     void score_uncovered(BatchQueries& batch_queries, Worker& worker, RowRange range) const;
     void score_deferred(BatchQueries& batch_queries, std::vector<Worker>& workers,
                         ThreadPool& pool) const;
@@ -81,7 +82,6 @@ class PlanePass {
     const DotKernel& kernel_;
     const PlaneView plane_;
     const std::size_t tile_groups_;
-    const std::size_t prefetch_rows_;
 };
 
 }  // namespace gloved::kernels::cpu

@@ -60,7 +60,7 @@ namespace avx512_vnni {
 namespace {
 
 constexpr std::size_t kRows = 16;
-constexpr std::size_t kShortSteps = SIZE_MAX;
+constexpr std::size_t kShortSteps = 0;
 using Sums = std::int32_t __attribute__((vector_size(64)));
 using Floats = __m512;
 
@@ -92,6 +92,8 @@ inline Floats load_floats(const std::byte* from) {
     const auto stored = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
     return _mm512_maskz_cvtepi32_ps(kAll, _mm512_maskz_cvtepu16_epi32(kAll, stored));
 }
+
+inline Floats fused(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
 
 inline unsigned not_below(Floats a, Floats b) { return _mm512_cmp_ps_mask(a, b, _CMP_NLT_UQ); }
 
@@ -137,6 +139,8 @@ inline Floats load_floats(const std::byte* from) {
     return _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(stored));
 }
 
+inline Floats fused(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
+
 inline unsigned not_below(Floats a, Floats b) {
     return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_NLT_UQ)));
 }
@@ -157,7 +161,7 @@ namespace neon_dotprod {
 namespace {
 
 constexpr std::size_t kRows = 4;
-constexpr std::size_t kShortSteps = SIZE_MAX;
+constexpr std::size_t kShortSteps = 0;
 using Sums = int32x4_t;
 using Floats = float32x4_t;
 
@@ -181,6 +185,8 @@ inline Floats load_floats(const std::byte* from) {
     __builtin_memcpy(&stored, from, sizeof stored);
     return vcvtq_f32_u32(vmovl_u16(stored));
 }
+
+inline Floats fused(Floats a, Floats b, Floats c) { return vfmaq_f32(c, a, b); }
 
 inline unsigned not_below(Floats a, Floats b) {
     const uint32x4_t bits = {1, 2, 4, 8};
@@ -211,7 +217,7 @@ constexpr PlaneKernel kAvx512Vnni = {
 constexpr PlaneKernel kAvx2 = {
     "avx2",
     has_avx2,
-    {4, {avx2::filter_block<1, 2, 2>, avx2::filter_block<2, 1, 2>, avx2::filter_block<4, 1, 2>}},
+    {4, {avx2::filter_block<1, 2, 2>, avx2::filter_block<2, 2, 2>, avx2::filter_block<4, 1, 2>}},
     {}};
 #elif defined(__aarch64__)
 constexpr PlaneKernel kNeonDotprod = {
