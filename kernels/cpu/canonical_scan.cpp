@@ -32,7 +32,6 @@ struct BatchQuery {
     const Query& query;
     const Eligible eligible;
     std::vector<const QueryVector*> vectors;  // of CosMul: the positives, then the negatives
-    std::size_t first_vector = 0;             // index among all vectors of the batch
     Hit target;                               // of CountBefore: the hit to compare with
     BestHits best;
     std::atomic<std::uint64_t> count = 0;  // of CountBefore
@@ -44,7 +43,6 @@ struct BatchQuery {
         } else if (const auto* counting = std::get_if<CountBefore>(&of.kind)) {
             vectors = {&counting->vector};
             target = counted_hit(model, *counting);
-            best.raise(target.score);
         } else {
             const auto& product = std::get<CosMul>(of.kind);
             for (const QueryVector& vector : product.positives) vectors.push_back(&vector);
@@ -53,27 +51,17 @@ struct BatchQuery {
     }
 };
 
-/// The dot products of a query vector with the rows of a tile.
-struct Dots {
-    const double* first = nullptr;
-    std::size_t stride = 0;  // from row to row
-    double operator[](std::size_t row) const { return first[row * stride]; }
-};
-
-/// The canonical score of row `r` of a tile, with this norm, from its dot products with the query's
-/// vectors.
-double score_of(const BatchQuery& batch_query, const Dots* dots, std::size_t r, double row_norm) {
-    const auto cosine = [&](std::size_t v) {
-        return score_from_dot(dots[v][r], batch_query.vectors[v]->norm, row_norm);
-    };
-    const auto* product = std::get_if<CosMul>(&batch_query.query.kind);
-    if (product == nullptr) return cosine(0);
-    double above = 1.0;
-    double below = 1.0;
-    const std::size_t positives = product->positives.size();
-    for (std::size_t v = 0; v < batch_query.vectors.size(); ++v)
-        (v < positives ? above : below) *= cosmul_part(cosine(v));
-    return cosmul_score(above, below);
+/// Turns cosines of rows with the vectors of a 3CosMul query, (vectors, stride), into scores, which
+/// take the place of those with the first.
+void to_products(double* cosines, std::size_t stride, std::size_t rows, std::size_t positives,
+                 std::size_t vectors) {
+    for (std::size_t r = 0; r < rows; ++r) {
+        double above = 1.0;
+        double below = 1.0;
+        for (std::size_t v = 0; v < vectors; ++v)
+            (v < positives ? above : below) *= cosmul_part(cosines[v * stride + r]);
+        cosines[r] = cosmul_score(above, below);
+    }
 }
 
 /// The answer when `rows` rows have been scored.
@@ -86,6 +74,40 @@ Answer answer_of(BatchQuery& batch_query, std::size_t rows, std::size_t dim) {
     certificate.scanned = certificate.survivors = certificate.rescored = rows;
     certificate.read_bytes = rows * dim * sizeof(float);
     return answer;
+}
+
+/// Counts those of the rows from `first_row` on that come before the query's target.
+void count_hits(BatchQuery& batch_query, std::size_t first_row, std::span<const double> scores) {
+    const Hit target = batch_query.target;
+    const double min_score = batch_query.query.filter.min_score;
+    // As comes_before, without a branch: of a usual word's rows nobody can foretell which do.
+    const auto comes = [&](std::size_t r) {
+        return (scores[r] >= min_score) &
+               ((scores[r] > target.score) |
+                ((scores[r] == target.score) & (static_cast<Row>(first_row + r) < target.row)));
+    };
+    std::uint64_t count = 0;
+    if (batch_query.eligible.takes_all()) {
+        for (std::size_t r = 0; r < scores.size(); ++r) count += comes(r) ? 1U : 0U;
+    } else {
+        for (std::size_t r = 0; r < scores.size(); ++r)
+            count += comes(r) && batch_query.eligible(static_cast<Row>(first_row + r)) ? 1U : 0U;
+    }
+    batch_query.count += count;
+}
+
+/// Adds those of the rows from `first_row` on that are among the best so far. `hits`: memory for
+/// them.
+void take_hits(BatchQuery& batch_query, std::vector<Hit>& hits, std::size_t first_row,
+               std::span<const double> scores) {
+    const double threshold = batch_query.best.threshold();
+    hits.clear();
+    for (std::size_t r = 0; r < scores.size(); ++r) {
+        const Hit hit{static_cast<Row>(first_row + r), scores[r]};
+        // False for NaN, of a damaged row.
+        if (hit.score >= threshold && batch_query.eligible(hit.row)) hits.push_back(hit);
+    }
+    if (!hits.empty()) batch_query.best.add(hits);
 }
 
 }  // namespace
@@ -103,7 +125,6 @@ struct CanonicalScan::Batch {
         for (const Query* query : asked) {
             assert(query->k > 0);
             BatchQuery& batch_query = queries.emplace_back(*query, model, lists);
-            batch_query.first_vector = vectors.size();
             for (const QueryVector* vector : batch_query.vectors) {
                 assert(vector->values.size() == model.dim() && vector->norm > 0);
                 vectors.push_back(vector);
@@ -119,12 +140,10 @@ struct CanonicalScan::Batch {
 
 /// One thread's memory.
 struct CanonicalScan::Worker {
-    std::vector<double> products;  // of a tile: for each group, shape (rows, count)
-    std::vector<Dots> dots;        // one per vector: where its products are
+    std::vector<double> dots;  // (vectors, rows of a tile), then cosines, then scores
     std::vector<Hit> hits;
 
-    Worker(const Batch& batch, std::size_t tile_rows)
-        : products(batch.vector_count * tile_rows), dots(batch.vector_count) {}
+    Worker(const Batch& batch, std::size_t tile_rows) : dots(batch.vector_count * tile_rows) {}
 };
 
 CanonicalScan::CanonicalScan(const format::Model& model, const RowLists& lists,
@@ -177,34 +196,25 @@ Answer CanonicalScan::run(const Query& query, std::span<const Row> rows, ThreadP
 void CanonicalScan::score(Batch& batch, Worker& worker, std::size_t first_row,
                           std::size_t rows) const {
     const float* const block = model_.vector(static_cast<Row>(first_row)).data();
-    double* products = worker.products.data();
-    Dots* dots = worker.dots.data();
+    double* dots = worker.dots.data();
     for (const QueryGroup& group : batch.groups) {
-        kernel_.dots_of_block(group, block, rows, model_.dim(), products);
-        for (std::size_t q = 0; q < group.count; ++q) *dots++ = {products + q, group.count};
-        products += rows * group.count;
+        kernel_.dots_of_block(group, block, rows, model_.dim(), dots, rows);
+        dots += group.count * rows;
     }
     const double* const norms = model_.norms().data() + first_row;
+    double* scores = worker.dots.data();
     for (BatchQuery& batch_query : batch.queries) {
-        const bool counts = std::holds_alternative<CountBefore>(batch_query.query.kind);
-        const double threshold = batch_query.best.threshold();
-        worker.hits.clear();
-        for (std::size_t r = 0; r < rows; ++r) {
-            const Hit hit{
-                static_cast<Row>(first_row + r),
-                score_of(batch_query, worker.dots.data() + batch_query.first_vector, r, norms[r])};
-            // Negated so that NaN, of a damaged row, is left out.
-            if (!(hit.score >= threshold) || !batch_query.eligible(hit.row)) continue;
-            if (counts &&
-                (hit.row == batch_query.target.row || !comes_before(hit, batch_query.target)))
-                continue;
-            worker.hits.push_back(hit);
+        const std::vector<const QueryVector*>& vectors = batch_query.vectors;
+        for (std::size_t v = 0; v < vectors.size(); ++v)
+            kernel_.cosines(scores + v * rows, norms, rows, vectors[v]->norm);
+        if (const auto* product = std::get_if<CosMul>(&batch_query.query.kind))
+            to_products(scores, rows, rows, product->positives.size(), vectors.size());
+        if (std::holds_alternative<CountBefore>(batch_query.query.kind)) {
+            count_hits(batch_query, first_row, std::span(scores, rows));
+        } else {
+            take_hits(batch_query, worker.hits, first_row, std::span(scores, rows));
         }
-        if (counts) {
-            batch_query.count += worker.hits.size();
-        } else if (!worker.hits.empty()) {
-            batch_query.best.add(worker.hits);
-        }
+        scores += vectors.size() * rows;
     }
 }
 

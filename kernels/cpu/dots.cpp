@@ -130,14 +130,17 @@ namespace gloved::kernels::cpu {
 namespace {
 
 #ifdef __x86_64__
-constexpr DotKernel kAvx512 = {"avx512", has_avx512, 8, avx512::dots_of_block,
-                               avx512::dots_of_rows};
-constexpr DotKernel kAvx2 = {"avx2", has_avx2, 4, avx2::dots_of_block, avx2::dots_of_rows};
+constexpr DotKernel kAvx512 = {
+    "avx512", has_avx512, 8, avx512::dots_of_block, avx512::dots_of_rows, avx512::cosines};
+constexpr DotKernel kAvx2 = {"avx2",       has_avx2, 4, avx2::dots_of_block, avx2::dots_of_rows,
+                             avx2::cosines};
 #elif defined(__aarch64__)
-constexpr DotKernel kNeon = {"neon", has_neon, 4, neon::dots_of_block, neon::dots_of_rows};
+constexpr DotKernel kNeon = {"neon",       has_neon, 4, neon::dots_of_block, neon::dots_of_rows,
+                             neon::cosines};
 #endif
-constexpr DotKernel kBaseline = {"baseline", has_baseline, 2, baseline::dots_of_block,
-                                 baseline::dots_of_rows};
+constexpr DotKernel kBaseline = {
+    "baseline",       has_baseline, 2, baseline::dots_of_block, baseline::dots_of_rows,
+    baseline::cosines};
 
 constexpr std::array kKernels = {
 #ifdef __x86_64__

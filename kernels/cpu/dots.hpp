@@ -34,15 +34,17 @@ struct DotKernel {
     bool (*supported)();
     /// The largest count of a group: as many queries as registers hold.
     std::size_t width;
-    /// dots[r · count + q] = canonical_dot(query q, row r). `block`: consecutive rows, shape (rows,
-    /// dim), any alignment; dim is that of the group. Prefetches memory beyond the rows. Does not
-    /// allocate; any thread.
+    /// dots[q · stride + r] = canonical_dot(query q, row r). `block`: consecutive rows, shape
+    /// (rows, dim), any alignment; dim is that of the group. Prefetches memory beyond the rows.
+    /// Does not allocate; any thread.
     void (*dots_of_block)(const QueryGroup& group, const float* block, std::size_t rows,
-                          std::size_t dim, double* dots);
+                          std::size_t dim, double* dots, std::size_t stride);
     /// dots[r] = canonical_dot(query, row r), for a group of one query and `count` rows that are
     /// anywhere. Rows are prefetched. Does not allocate; any thread.
     void (*dots_of_rows)(const QueryGroup& query, const float* const* rows, std::size_t count,
                          std::size_t dim, double* dots);
+    /// Turns the dot products of rows with a query into canonical scores: score_from_dot.
+    void (*cosines)(double* dots, const double* row_norms, std::size_t rows, double query_norm);
 };
 
 /// The loops of this build, best first: «avx512» and «avx2» on x86-64, «neon» on aarch64, then

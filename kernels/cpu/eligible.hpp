@@ -25,6 +25,8 @@ class Eligible {
         if (filter_.names_lists()) memberships_ = lists.memberships();
         std::ranges::sort(excluded_);
     }
+    /// Whether every row passes.
+    bool takes_all() const { return ranks_.empty() && memberships_.empty() && excluded_.empty(); }
     bool operator()(Row row) const {
         if (!ranks_.empty() && ranks_[row] >= filter_.rank_below) return false;
         if (!memberships_.empty() && !filter_.takes_lists(memberships_[row])) return false;

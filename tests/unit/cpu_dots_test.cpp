@@ -95,10 +95,11 @@ void expect_canonical_bits(const DotKernel& kernel, std::size_t dim, std::size_t
     };
     // Wrong numbers, so that a product that is not written differs.
     std::vector<double> dots(kRows * count, 1e300);
-    kernel.dots_of_block(QueryGroup(pointers), rows.floats().data(), kRows, dim, dots.data());
-    for (std::size_t r = 0; r < kRows; ++r) {
-        for (std::size_t q = 0; q < count; ++q)
-            ASSERT_EQ(bits_of(dots[r * count + q]), expected(r, q)) << "row " << r << ", " << q;
+    kernel.dots_of_block(QueryGroup(pointers), rows.floats().data(), kRows, dim, dots.data(),
+                         kRows);
+    for (std::size_t q = 0; q < count; ++q) {
+        for (std::size_t r = 0; r < kRows; ++r)
+            ASSERT_EQ(bits_of(dots[q * kRows + r]), expected(r, q)) << "row " << r << ", " << q;
     }
     if (count > 1) return;
     std::vector<const float*> order;
@@ -124,6 +125,33 @@ TEST(Dots, OfEveryInstructionSetHaveTheCanonicalBits) {
         }
         for (const std::size_t dim : {300U, 301U, 4096U})
             expect_canonical_bits(*kernel, dim, kernel->width, random);
+    }
+}
+
+TEST(Dots, BecomeCanonicalScores) {
+    std::mt19937_64 random(8);
+    const auto double_of = [&](bool damaged) {
+        return static_cast<double>(number(random, damaged));
+    };
+    for (const DotKernel* kernel : kernels::cpu::all_dot_kernels()) {
+        if (!kernel->supported()) continue;
+        SCOPED_TRACE(kernel->name);
+        for (std::size_t rows = 0; rows <= 33; ++rows) {
+            std::vector<double> dots;
+            std::vector<double> norms;
+            std::vector<std::uint64_t> wanted;
+            const double query_norm = std::abs(double_of(false)) + 1e-3;
+            for (std::size_t r = 0; r < rows; ++r) {
+                dots.push_back(double_of(r % 5 == 0));
+                norms.push_back(std::abs(double_of(r % 7 == 0)));
+                wanted.push_back(bits_of(kernels::score_from_dot(dots[r], query_norm, norms[r])));
+            }
+            dots.push_back(1e300);
+            kernel->cosines(dots.data(), norms.data(), rows, query_norm);
+            for (std::size_t r = 0; r < rows; ++r)
+                ASSERT_EQ(bits_of(dots[r]), wanted[r]) << r << " of " << rows;
+            ASSERT_EQ(dots[rows], 1e300);
+        }
     }
 }
 
