@@ -8,8 +8,8 @@
 //
 // Claim: |score − canonical score| <= score_error_bound(n) + 3 u.
 //
-//  1. float_bound.hpp: d / (|q| |x|), without further rounding, is within score_error_bound(n) of the
-//     canonical score before clamping, with more than 2 u to spare, whatever the order of
+//  1. float_bound.hpp: d / (|q| |x|), without further rounding, is within score_error_bound(n) of
+//     the canonical score before clamping, with more than 2 u to spare, whatever the order of
 //     summation: a product passes through at most n roundings.
 //  2. q', x', their product (below 2^62) and the quotient are rounded once each, none of the first
 //     three is subnormal, and the quotient adds at most 2^-150 where it is. So score before
