@@ -35,7 +35,8 @@ std::string_view to_string(EngineKind kind);
 Result<std::optional<EngineKind>> parse_engine(std::string_view name);
 
 /// How a pass rules rows out: by codes of one byte per component (int8) or of 4 bits (plane), by
-/// estimates in float32, or not at all: it computes every row's canonical score (float64).
+/// estimates in float32 (on GPUs alone), or not at all: it computes every row's canonical score
+/// (float64).
 enum class Pass { int8, plane, float32, float64 };
 
 inline constexpr std::array kPasses = {Pass::int8, Pass::plane, Pass::float32, Pass::float64};
@@ -113,7 +114,7 @@ struct Query {
 
 /// How an answer was found. Not part of the answer: may differ from run to run.
 struct Certificate {
-    std::uint64_t scanned = 0;   ///< rows for whose score a bound was computed
+    std::uint64_t scanned = 0;   ///< rows whose score, or a bound for it, was computed
     std::uint64_t rescored = 0;  ///< rows whose canonical score was computed
     /// Rows that the plane or the tiles of int8 codes did not rule out; without either, `scanned`.
     std::uint64_t survivors = 0;
@@ -123,7 +124,7 @@ struct Certificate {
     /// Every eligible row that was not rescored has a canonical score below this; -infinity if all
     /// were rescored.
     double rejected_below = -std::numeric_limits<double>::infinity();
-    Pass pass = Pass::float32;  ///< the pass that gave the answer
+    Pass pass = Pass::float64;  ///< the pass that gave the answer
     /// Whether codes were read first, but ruled out so few rows that `pass` had to answer instead.
     bool plane_overflowed = false;
     /// Time of the pass on the GPU if EngineOptions::time_device is set. All queries of a batch

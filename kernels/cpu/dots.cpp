@@ -11,6 +11,7 @@ namespace gloved::kernels::cpu {
 namespace {
 
 constexpr std::size_t kLanes = kCanonicalLanes;
+using Two = double __attribute__((vector_size(16)));
 /// Prefetch distance. Hardware prefetching stops at each page.
 constexpr std::size_t kPrefetchFloats = 1024;
 /// The same in rows that are far apart. More than some 10 KB would not stay in the L1 cache.
@@ -28,6 +29,7 @@ namespace gloved::kernels::cpu::avx512 {
 namespace {
 
 using Part = __m512d;
+using Four = __m256d;
 
 /// g++ 12 warns about its own header where these operations have no mask.
 constexpr __mmask8 kAll = 0xFF;
@@ -58,6 +60,7 @@ namespace gloved::kernels::cpu::avx2 {
 namespace {
 
 using Part = __m256d;
+using Four = Part;
 
 inline void widen(const float* from, Part (&to)[2]) {
     to[0] = _mm256_cvtps_pd(_mm_loadu_ps(from));
@@ -89,7 +92,7 @@ GLOVED_TARGET_END
 namespace gloved::kernels::cpu {
 namespace {
 
-using Part = double __attribute__((vector_size(16)));
+using Part = Two;
 
 inline void widen(const float* from, Part (&to)[4]) {
     using Pair = float __attribute__((vector_size(8)));

@@ -1,6 +1,6 @@
 // Canonical dot products of rows and queries, one loop per instruction set, chosen at run time. All
 // loops give the bits of canonical_dot: its eight lanes are the lanes of vectors, added in its
-// order. (docs/certified-search.md proves it, fused operations included.)
+// order. §11 of docs/certified-search.md proves it, fused operations included.
 #pragma once
 
 #include <cstddef>

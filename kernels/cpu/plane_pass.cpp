@@ -5,9 +5,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <mutex>
 
 #include "common/format/model.hpp"
 #include "kernels/canonical.hpp"
@@ -48,60 +46,39 @@ bool reaches(const PassedRow& row, const planes::PlaneCutoff& cutoff) {
              projection * cutoff.of_projection + (cutoff.constant - residual * cutoff.of_residual));
 }
 
-/// The k largest lower bounds on scores that any thread has found. k eligible rows reach the
-/// smallest of them.
-class LargestLowerBounds {
-  public:
-    explicit LargestLowerBounds(std::size_t k) : k_(k) {}
-
-    void add(double lower, BestHits& best) {
-        if (lower <= best.threshold()) return;
-        const std::lock_guard lock(mutex_);
-        if (heap_.size() == k_) {
-            if (lower <= heap_.front()) return;
-            std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
-            heap_.back() = lower;
-        } else {
-            heap_.push_back(lower);
-        }
-        std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
-        if (heap_.size() == k_) best.raise(heap_.front());
-    }
-
-  private:
-    std::size_t k_;
-    std::mutex mutex_;
-    std::vector<double> heap_;
-};
-
 }  // namespace
 
 /// A query of the batch, with its digits and the best hits so far. Shared by all threads.
-class PlanePass::BatchQuery {
-  public:
+struct PlanePass::BatchQuery {
+    const QueryVector& vector;
+    const Eligible eligible;
+    const QueryGroup components;
+    const planes::PlaneQuery digits;
+    const planes::DigitFacts& facts;  // of the high bytes, which rows' sums are of
+    const std::size_t dim;
+    const int top_level;
+    const double sum_scale;  // q·c = sum_scale · (2 Σ aQ − top level · ΣQ), in units of stored
+                             // bounds
+    BestHits best;
+    // Rows with lower bounds on their scores, by sums of codes. Perhaps they are among the best
+    // hits too: hence apart from them.
+    BestHits bounded;
+
     BatchQuery(const Query& query, const format::Model& model, const RowLists& lists,
                const PlaneView& plane)
-        : query_(query),
+        : vector(std::get<Cosine>(query.kind).vector),
           eligible(query, model, lists),
-          digits(planes::make_plane_query(vector())),
-          components(std::array{&vector()}),
+          components(std::array{&vector}),
+          digits(planes::make_plane_query(vector)),
+          facts(digits.high_facts),
+          dim(model.dim()),
+          top_level(plane.top_level),
+          sum_scale(facts.scale / planes::unit_of(dim, top_level)),
           best(query.k, query.filter.min_score),
-          lower_bounds(query.k),
-          dim_(model.dim()),
-          top_level_(plane.top_level),
-          // q·c = scale · (2 Σ aQ − top level · ΣQ)
-          facts_(plane.fine ? digits.high_facts : digits.facts),
-          scale_in_units_(facts_.scale / planes::unit_of(dim_, top_level_)) {}
+          bounded(query.k, query.filter.min_score) {}
 
-    const Query& query() const { return query_; }
-    const QueryVector& vector() const { return std::get<Cosine>(query_.kind).vector; }
-
-    /// Of the digits that rows' sums are of.
     planes::PlaneCutoff cutoff(double min_score) const {
-        return planes::plane_cutoff(facts_, min_score, dim_, top_level_);
-    }
-    planes::PlaneCutoff high_cutoff(double min_score) const {
-        return planes::plane_cutoff(digits.high_facts, min_score, dim_, top_level_);
+        return planes::plane_cutoff(facts, min_score, dim, top_level);
     }
 
     /// Removes the rows that the plane rules out by now.
@@ -111,32 +88,15 @@ class PlanePass::BatchQuery {
     }
 
     double lower_bound(const PassedRow& row) const {
-        return planes::plane_lower(facts_, row.sum, row.projection, row.residual, dim_, top_level_);
+        return planes::plane_lower(facts, row.sum, row.projection, row.residual, dim, top_level);
     }
 
     /// Estimates a row's score. Decides the order of reading and nothing else.
     double estimate(const PassedRow& row) const {
         const double p = row.projection;
         const double h = row.residual;
-        return (2.0 * row.sum - top_level_ * facts_.sum) * scale_in_units_ * p / (p * p + h * h);
+        return (2.0 * row.sum - top_level * facts.sum) * sum_scale * p / (p * p + h * h);
     }
-
-  private:
-    const Query& query_;
-
-  public:
-    const Eligible eligible;
-    const planes::PlaneQuery digits;
-    const QueryGroup components;
-    BestHits best;
-    // By sums of codes, perhaps of rows that are among the best hits too: hence apart from them.
-    LargestLowerBounds lower_bounds;
-
-  private:
-    std::size_t dim_;
-    int top_level_;
-    const planes::DigitFacts& facts_;  // of the digits that rows' sums are of
-    double scale_in_units_;
 };
 
 /// One thread's state for a query.
@@ -150,9 +110,8 @@ struct PlanePass::QueryProgress {
 struct PlanePass::Worker {
     std::vector<QueryProgress> progress;       // one per query
     std::vector<double> thresholds;            // of `cutoffs`; one per query
-    std::vector<planes::PlaneCutoff> cutoffs;  // by high bytes; one per query and padding
-    std::vector<planes::PlaneCutoff> whole_cutoffs;
-    std::vector<PassedRow> passed;  // by a tile and a block
+    std::vector<planes::PlaneCutoff> cutoffs;  // one per query and padding
+    std::vector<PassedRow> passed;             // by a tile and a block
     // Of a single query, the rows that are likely to raise its threshold: in this tile, still being
     // prefetched, and in the one before.
     std::vector<PassedRow> near;
@@ -213,9 +172,8 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
         worker.dots.resize(kMaxScored);
         worker.thresholds.assign(batch_queries.size(), std::numeric_limits<double>::quiet_NaN());
         worker.cutoffs.assign(blocks.size() * width, kNothingPasses);
-        worker.whole_cutoffs = worker.cutoffs;
         // No block is wider than the first.
-        worker.passed.resize(tile_groups_ * planes::kGroupRows * blocks[0].width());
+        worker.passed.resize(tile_groups_ * planes::kGroupRows * blocks[0].width);
     }
 
     const std::size_t grain = tile_groups_ * planes::kGroupRows * kTilesPerClaim;
@@ -268,18 +226,16 @@ void PlanePass::filter(BatchQueries& batch_queries, const std::vector<QueryBlock
         worker.filtered_groups += groups;
         std::size_t first_query = 0;
         for (const QueryBlock& block : blocks) {
-            for (std::size_t q = first_query; q < first_query + block.used(); ++q) {
+            for (std::size_t q = first_query; q < first_query + block.used; ++q) {
                 // A threshold rises rarely, and a cutoff costs a square root.
                 const double threshold = batch_queries[q].best.threshold();
                 if (threshold == worker.thresholds[q]) continue;
                 worker.thresholds[q] = threshold;
-                worker.cutoffs[q] = batch_queries[q].high_cutoff(threshold);
-                worker.whole_cutoffs[q] = batch_queries[q].cutoff(threshold);
+                worker.cutoffs[q] = batch_queries[q].cutoff(threshold);
             }
-            const QueryBlockView view = block.view(worker.cutoffs.data() + first_query,
-                                                   worker.whole_cutoffs.data() + first_query);
-            const std::size_t count = plane_.loop.filter(view)(
-                plane_.group(group), groups, plane_.steps, view, worker.passed.data());
+            const std::size_t count = plane_.loop.filter(block.width)(
+                plane_.group(group), groups, plane_.steps, block.digits.data(),
+                worker.cutoffs.data() + first_query, worker.passed.data());
             for (std::size_t p = 0; p < count; ++p) {
                 PassedRow& passed = worker.passed[p];
                 passed.row += static_cast<std::uint32_t>(group * planes::kGroupRows);
@@ -290,7 +246,7 @@ void PlanePass::filter(BatchQueries& batch_queries, const std::vector<QueryBlock
                 const std::size_t q = first_query + passed.query;
                 score_or_defer(batch_queries[q], worker, q, passed);
             }
-            first_query += block.used();
+            first_query += block.used;
         }
         score_near(batch_queries[0], worker);
     }
@@ -314,7 +270,11 @@ void PlanePass::score_or_defer(BatchQuery& batch_query, Worker& worker, std::siz
     // Checked first, so that no vector of an ineligible row is read.
     if (!batch_query.eligible(row.row)) return;
     if (plane_.fine) {
-        batch_query.lower_bounds.add(batch_query.lower_bound(row), batch_query.best);
+        const Hit bounded{row.row, batch_query.lower_bound(row)};
+        if (bounded.score > batch_query.best.threshold()) {
+            batch_query.bounded.add(std::span(&bounded, 1));
+            batch_query.best.raise(batch_query.bounded.threshold());
+        }
     } else if (batch_query.estimate(row) >= batch_query.best.threshold()) {
         // The rows of many queries would not stay in the cache.
         if (worker.progress.size() > 1)
@@ -368,7 +328,7 @@ void PlanePass::score(BatchQuery& batch_query, Worker& worker, std::size_t q,
                          worker.dots.data());
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const double norm = model_.norms()[rows[i]];
-        const Hit hit{rows[i], score_from_dot(worker.dots[i], batch_query.vector().norm, norm)};
+        const Hit hit{rows[i], score_from_dot(worker.dots[i], batch_query.vector.norm, norm)};
         if (hit.score >= batch_query.best.threshold()) batch_query.best.add(std::span(&hit, 1));
     }
     worker.progress[q].survivors += rows.size();

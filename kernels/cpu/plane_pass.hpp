@@ -57,7 +57,7 @@ class PlanePass {
              std::span<Answer* const> answers, ThreadPool& pool) const;
 
   private:
-    class BatchQuery;
+    struct BatchQuery;
     struct QueryProgress;
     struct Worker;
     /// A deque, because a BatchQuery cannot move.

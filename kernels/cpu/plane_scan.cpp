@@ -22,7 +22,6 @@ using planes::kStepDims;
 constexpr char kCodeMask = 0x0F;
 /// A row's codes for a step lie in words of four bytes, as do the digits that meet them.
 constexpr std::size_t kWordDigits = 4;
-constexpr int kHighShift = 7;  // Q = 128 high + low
 
 /// A row's residual lies so many bytes after its projection.
 constexpr std::size_t kResidualsAfter = kGroupRows * sizeof(std::uint16_t);
@@ -241,18 +240,18 @@ constexpr const PlaneKernel* kKernels[] = {
 }  // namespace
 
 QueryBlock::QueryBlock(std::span<const planes::PlaneQuery* const> queries, std::size_t step_dims)
-    : width_(std::bit_ceil(queries.size())) {
+    : width(std::bit_ceil(queries.size())), used(queries.size()) {
     assert(!queries.empty() && kStepDims % step_dims == 0);
     // PlaneQuery::bytes has steps of kStepDims: their high bytes, then their low bytes.
     const std::size_t steps = queries[0]->bytes.size() / (2 * step_dims);
-    digits_.assign(steps * width_ * step_dims, 0);
-    for (std::size_t q = 0; q < queries.size(); ++q) {
-        bytes_.push_back(queries[q]->bytes.data());
+    digits.assign(steps * width * step_dims, 0);
+    for (std::size_t q = 0; q < used; ++q) {
         for (std::size_t step = 0; step < steps; ++step) {
             const std::size_t first = step * step_dims;
-            std::memcpy(digits_.data() + (step * width_ + q) * step_dims,
-                        bytes_[q] + first / kStepDims * 2 * kStepDims + first % kStepDims,
-                        step_dims);
+            std::memcpy(
+                digits.data() + (step * width + q) * step_dims,
+                queries[q]->bytes.data() + first / kStepDims * 2 * kStepDims + first % kStepDims,
+                step_dims);
         }
     }
 }

@@ -26,22 +26,17 @@ GLOVED_TARGET_BEGIN("avx2")
 #include "kernels/planes/encode_loops.inc"
 GLOVED_TARGET_END
 
-#elif defined(__aarch64__)
-
-// ---- NEON: 4 lanes, 32 registers
-
-#define GLOVED_ISA neon
-#define GLOVED_LANES 4
-#define GLOVED_CLIPS 2
-#include "kernels/planes/encode_loops.inc"
-
 #endif
 
-// ---- Baseline: 4 lanes, 16 registers
+// ---- Baseline: 4 lanes, 16 registers, or 32 of NEON
 
 #define GLOVED_ISA baseline
 #define GLOVED_LANES 4
+#ifdef __aarch64__
+#define GLOVED_CLIPS 2
+#else
 #define GLOVED_CLIPS 1
+#endif
 #include "kernels/planes/encode_loops.inc"
 
 namespace gloved::kernels::planes {
@@ -50,16 +45,12 @@ namespace {
 #ifdef __x86_64__
 constexpr EncodeKernel kAvx512 = {"avx512", has_avx512, avx512::encode};
 constexpr EncodeKernel kAvx2 = {"avx2", has_avx2, avx2::encode};
-#elif defined(__aarch64__)
-constexpr EncodeKernel kNeon = {"neon", has_neon, neon::encode};
 #endif
 constexpr EncodeKernel kBaseline = {"baseline", has_baseline, baseline::encode};
 
 constexpr std::array kAll = {
 #ifdef __x86_64__
     &kAvx512, &kAvx2,
-#elif defined(__aarch64__)
-    &kNeon,
 #endif
     &kBaseline};
 

@@ -815,20 +815,17 @@ struct AskedPlane {
     int top_level;
     const kernels::planes::PlaneQuery& query;
     const kernels::planes::PlaneCutoff& cutoff;
-    const kernels::planes::PlaneCutoff& coarse_cutoff;  // of the 4-bit plane
 };
 
 /// Compares `passed`, the rows that a loop passed in order, with the definition. Where fused and
 /// separate operations differ, the loop may do either.
 void expect_picks(const format::Model& model, const AskedPlane& asked,
                   const std::vector<kernels::cpu::PassedRow>& passed) {
-    const bool fine = asked.top_level == kernels::planes::kFineTopLevel;
     auto at = passed.begin();
     for (std::uint32_t row = 0; row < model.rows(); ++row) {
         const auto values = model.vector(row);
         const auto code = encode({values.begin(), values.end()}, asked.top_level);
-        const std::int64_t high_sum = high_byte_sum(code, asked.query);
-        const std::int64_t sum = fine ? high_sum : sum_of(code, asked.query);
+        const std::int64_t sum = high_byte_sum(code, asked.query);
         const bool picked = at != passed.end() && at->row == row;
         if (picked) {
             ASSERT_EQ(at->sum, sum);
@@ -837,10 +834,7 @@ void expect_picks(const format::Model& model, const AskedPlane& asked,
             ASSERT_GT(at->residual, 0);
             ++at;
         }
-        const auto rejected = [&](bool fused) {
-            return rejects(code, sum, asked.cutoff, fused) ||
-                   (!fine && rejects(code, high_sum, asked.coarse_cutoff, fused));
-        };
+        const auto rejected = [&](bool fused) { return rejects(code, sum, asked.cutoff, fused); };
         if (rejected(false) != rejected(true)) continue;
         ASSERT_EQ(picked, !rejected(true)) << "row " << row;
     }
@@ -867,7 +861,6 @@ void expect_loop_picks(const format::Model& model, const LoopOnPlane& plane, std
     const std::size_t width = std::bit_ceil(used);
     const std::size_t groups = model.rows() / kernels::planes::kGroupRows + 1;
     std::vector<kernels::planes::PlaneQuery> queries;
-    std::vector<kernels::planes::PlaneCutoff> coarse_cutoffs(width, kernels::cpu::kNothingPasses);
     std::vector<kernels::planes::PlaneCutoff> cutoffs(width, kernels::cpu::kNothingPasses);
     for (std::size_t q = 0; q < used; ++q) {
         const auto values = model.vector(random() % model.rows());
@@ -878,32 +871,28 @@ void expect_loop_picks(const format::Model& model, const LoopOnPlane& plane, std
         ASSERT_TRUE(query);
         queries.push_back(kernels::planes::make_plane_query(*query));
         const double threshold = q == 1 ? -1 : static_cast<double>(random() % 100) / 100;
-        const auto cutoff = [&](const kernels::planes::DigitFacts& facts) {
-            return kernels::planes::plane_cutoff(facts, threshold, dim, plane.top_level);
-        };
-        coarse_cutoffs[q] = cutoff(queries[q].high_facts);
-        cutoffs[q] = plane.top_level == kernels::planes::kTopLevel ? cutoff(queries[q].facts)
-                                                                   : coarse_cutoffs[q];
+        cutoffs[q] =
+            kernels::planes::plane_cutoff(queries[q].high_facts, threshold, dim, plane.top_level);
     }
     std::vector<const kernels::planes::PlaneQuery*> of;
     for (const auto& query : queries) of.push_back(&query);
     const kernels::cpu::QueryBlock block(of, plane.step_dims);
-    ASSERT_EQ(block.width(), width);
+    ASSERT_EQ(block.width, width);
     std::vector<kernels::cpu::PassedRow> passed(groups * kernels::planes::kGroupRows * width);
-    const auto view = block.view(coarse_cutoffs.data(), cutoffs.data());
-    passed.resize(plane.loop.filter(view)(plane.groups, groups, plane.steps, view, passed.data()));
+    passed.resize(plane.loop.filter(width)(plane.groups, groups, plane.steps, block.digits.data(),
+                                           cutoffs.data(), passed.data()));
     for (std::uint32_t q = 0; q < queries.size(); ++q) {
         std::vector<kernels::cpu::PassedRow> of_query;
         std::copy_if(passed.begin(), passed.end(), std::back_inserter(of_query),
                      [&](const auto& one) { return one.query == q; });
         SCOPED_TRACE("query " + std::to_string(q));
-        expect_picks(model, {plane.top_level, queries[q], cutoffs[q], coarse_cutoffs[q]}, of_query);
+        expect_picks(model, {plane.top_level, queries[q], cutoffs[q]}, of_query);
     }
     for (const auto& one : passed) ASSERT_LT(one.query, queries.size());
 }
 
-// Every instruction set passes what the definition passes, in float32 fused or not: of the 4-bit
-// plane by high bytes, then by whole digits. In blocks of all widths, full or not.
+// Every instruction set passes what the definition passes, in float32 fused or not, by the high
+// bytes of digits. In blocks of all widths, full or not.
 TEST(Plane, EveryInstructionSetPicksWhatTheDefinitionPicks) {
     Random random(3);
     for (const std::size_t dim : kDims) {
