@@ -82,16 +82,19 @@ void count_hits(BatchQuery& batch_query, std::size_t first_row, std::span<const 
     const double min_score = batch_query.query.filter.min_score;
     // As comes_before, without a branch: of a usual word's rows nobody can foretell which do.
     const auto comes = [&](std::size_t r) {
-        return (scores[r] >= min_score) &
-               ((scores[r] > target.score) |
-                ((scores[r] == target.score) & (static_cast<Row>(first_row + r) < target.row)));
+        const unsigned reaches = scores[r] >= min_score;
+        const unsigned better = scores[r] > target.score;
+        const unsigned equal = scores[r] == target.score;
+        const unsigned earlier = first_row + r < target.row;
+        return reaches & (better | (equal & earlier));
     };
     std::uint64_t count = 0;
     if (batch_query.eligible.takes_all()) {
-        for (std::size_t r = 0; r < scores.size(); ++r) count += comes(r) ? 1U : 0U;
+        for (std::size_t r = 0; r < scores.size(); ++r) count += comes(r);
     } else {
-        for (std::size_t r = 0; r < scores.size(); ++r)
-            count += comes(r) && batch_query.eligible(static_cast<Row>(first_row + r)) ? 1U : 0U;
+        for (std::size_t r = 0; r < scores.size(); ++r) {
+            if (comes(r) != 0 && batch_query.eligible(static_cast<Row>(first_row + r))) ++count;
+        }
     }
     batch_query.count += count;
 }

@@ -358,7 +358,7 @@ void PlanePass::score_deferred(BatchQueries& batch_queries, std::vector<Worker>&
             rows[q].insert(rows[q].end(), deferred.begin(), deferred.end());
         }
         batch_query.drop_rejected(rows[q]);
-        std::ranges::partition(rows[q], [&](const PassedRow& row) {
+        std::partition(rows[q].begin(), rows[q].end(), [&](const PassedRow& row) {
             return batch_query.estimate(row) >= batch_query.best.threshold();
         });
     });

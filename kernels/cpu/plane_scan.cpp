@@ -14,7 +14,6 @@
 namespace gloved::kernels::cpu {
 namespace {
 
-using planes::kFineStepDims;
 using planes::kGroupRows;
 using planes::kStepBytes;
 using planes::kStepDims;

@@ -32,10 +32,12 @@ StoredBounds encode(const EncodeKernel& kernel, std::span<const float> row, doub
 }  // namespace
 
 StoredBounds stored_bounds(const CodeSums& sums, double norm, double unit) {
-    // Only a damaged row gets here: NaN, or with another norm than stored (§3). Every query reads
-    // its vector.
-    if (!(sums.product > 0)) return {0, static_cast<std::uint16_t>(kUnits)};
     const double projection = sums.product / norm;
+    // Only a damaged row has another projection: it is not finite, or has another norm than stored
+    // (§3). Every query reads its vector.
+    constexpr double kLongest = 1 + 1e-9;  // of the codes' length, squared
+    if (!(projection > 0 && projection * projection <= sums.square * kLongest))
+        return {0, static_cast<std::uint16_t>(kUnits)};
     const double residual = std::sqrt(std::max(0.0, sums.square - projection * projection));
     return {to_stored(std::floor(projection / unit - kGuard)),
             to_stored(std::ceil(residual / unit + kGuard))};

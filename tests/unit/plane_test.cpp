@@ -799,6 +799,20 @@ TEST(Plane, FineCodesOfDamagedRowsBoundNothing) {
     }
 }
 
+// A row that is not finite, or longer than its norm, may have any score: no query rules it out.
+TEST(Plane, CodesOfDamagedRowsRuleNothingOut) {
+    for (const float value : {INFINITY, -INFINITY, NAN, 3e38F, -40.0F}) {
+        for (std::size_t at = 0; at < 20; ++at) {
+            Vector row(20, 0.5F);
+            row[at] = value;
+            row[(at + 1) % 20] = -1;
+            const auto code = kernels::planes::encode_row(row, 2.5);
+            EXPECT_EQ(code.projection, 0) << value << " at " << at;
+            EXPECT_EQ(code.residual, 65535) << value << " at " << at;
+        }
+    }
+}
+
 TEST(Plane, NoThresholdIsReachedByNobodyAndMinusInfinityByAll) {
     const auto query = kernels::make_query_vector({1.0F, -2.0F, 0.5F});
     ASSERT_TRUE(query);
