@@ -51,15 +51,14 @@ struct BatchQuery {
     }
 };
 
-/// Turns cosines of rows with the vectors of a 3CosMul query, (vectors, stride), into scores, which
+/// Turns cosines of rows with the vectors of a 3CosMul query, (vectors, rows), into scores, which
 /// take the place of those with the first.
-void to_products(double* cosines, std::size_t stride, std::size_t rows, std::size_t positives,
-                 std::size_t vectors) {
+void to_products(double* cosines, std::size_t rows, std::size_t positives, std::size_t vectors) {
     for (std::size_t r = 0; r < rows; ++r) {
         double above = 1.0;
         double below = 1.0;
         for (std::size_t v = 0; v < vectors; ++v)
-            (v < positives ? above : below) *= cosmul_part(cosines[v * stride + r]);
+            (v < positives ? above : below) *= cosmul_part(cosines[v * rows + r]);
         cosines[r] = cosmul_score(above, below);
     }
 }
@@ -201,7 +200,7 @@ void CanonicalScan::score(Batch& batch, Worker& worker, std::size_t first_row,
     const float* const block = model_.vector(static_cast<Row>(first_row)).data();
     double* dots = worker.dots.data();
     for (const QueryGroup& group : batch.groups) {
-        kernel_.dots_of_block(group, block, rows, model_.dim(), dots, rows);
+        kernel_.dots_of_block(group, block, rows, model_.dim(), dots);
         dots += group.count * rows;
     }
     const double* const norms = model_.norms().data() + first_row;
@@ -211,7 +210,7 @@ void CanonicalScan::score(Batch& batch, Worker& worker, std::size_t first_row,
         for (std::size_t v = 0; v < vectors.size(); ++v)
             kernel_.cosines(scores + v * rows, norms, rows, vectors[v]->norm);
         if (const auto* product = std::get_if<CosMul>(&batch_query.query.kind))
-            to_products(scores, rows, rows, product->positives.size(), vectors.size());
+            to_products(scores, rows, product->positives.size(), vectors.size());
         if (std::holds_alternative<CountBefore>(batch_query.query.kind)) {
             count_hits(batch_query, first_row, std::span(scores, rows));
         } else {

@@ -134,16 +134,20 @@ namespace {
 
 #ifdef __x86_64__
 constexpr DotKernel kAvx512 = {
-    "avx512", has_avx512, 8, avx512::dots_of_block, avx512::dots_of_rows, avx512::cosines};
-constexpr DotKernel kAvx2 = {"avx2",       has_avx2, 4, avx2::dots_of_block, avx2::dots_of_rows,
-                             avx2::cosines};
+    "avx512",       has_avx512, avx512::kWidth, avx512::dots_of_block, avx512::dots_of_rows,
+    avx512::cosines};
+constexpr DotKernel kAvx2 = {
+    "avx2", has_avx2, avx2::kWidth, avx2::dots_of_block, avx2::dots_of_rows, avx2::cosines};
 #elif defined(__aarch64__)
-constexpr DotKernel kNeon = {"neon",       has_neon, 4, neon::dots_of_block, neon::dots_of_rows,
-                             neon::cosines};
+constexpr DotKernel kNeon = {
+    "neon", has_neon, neon::kWidth, neon::dots_of_block, neon::dots_of_rows, neon::cosines};
 #endif
-constexpr DotKernel kBaseline = {
-    "baseline",       has_baseline, 2, baseline::dots_of_block, baseline::dots_of_rows,
-    baseline::cosines};
+constexpr DotKernel kBaseline = {"baseline",
+                                 has_baseline,
+                                 baseline::kWidth,
+                                 baseline::dots_of_block,
+                                 baseline::dots_of_rows,
+                                 baseline::cosines};
 
 constexpr std::array kKernels = {
 #ifdef __x86_64__

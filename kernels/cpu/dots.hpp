@@ -34,11 +34,11 @@ struct DotKernel {
     bool (*supported)();
     /// The largest count of a group: as many queries as registers hold.
     std::size_t width;
-    /// dots[q · stride + r] = canonical_dot(query q, row r). `block`: consecutive rows, shape
+    /// dots[q · rows + r] = canonical_dot(query q, row r). `block`: consecutive rows, shape
     /// (rows, dim), any alignment; dim is that of the group. Prefetches memory beyond the rows.
     /// Does not allocate; any thread.
     void (*dots_of_block)(const QueryGroup& group, const float* block, std::size_t rows,
-                          std::size_t dim, double* dots, std::size_t stride);
+                          std::size_t dim, double* dots);
     /// dots[r] = canonical_dot(query, row r), for a group of one query and `count` rows that are
     /// anywhere. Rows are prefetched. Does not allocate; any thread.
     void (*dots_of_rows)(const QueryGroup& query, const float* const* rows, std::size_t count,

@@ -127,7 +127,6 @@ PlaneView view(const planes::Plane& plane, const PlaneLoop& loop) {
             .steps = plane.shape().steps(),
             .step_dims = planes::kStepDims,
             .top_level = planes::kTopLevel,
-            .fine = false,
             .loop = loop,
             .uncovered = plane.uncovered()};
 }
@@ -139,7 +138,6 @@ PlaneView view(const planes::FinePlane& plane, std::span<const Row> uncovered,
             .steps = plane.steps(),
             .step_dims = planes::kFineStepDims,
             .top_level = planes::kFineTopLevel,
-            .fine = true,
             .loop = loop,
             .uncovered = uncovered};
 }
@@ -269,7 +267,7 @@ void PlanePass::score_or_defer(BatchQuery& batch_query, Worker& worker, std::siz
                                const PassedRow& row) const {
     // Checked first, so that no vector of an ineligible row is read.
     if (!batch_query.eligible(row.row)) return;
-    if (plane_.fine) {
+    if (plane_.fine()) {
         const Hit bounded{row.row, batch_query.lower_bound(row)};
         if (bounded.score > batch_query.best.threshold()) {
             batch_query.bounded.add(std::span(&bounded, 1));

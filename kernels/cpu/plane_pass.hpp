@@ -24,10 +24,11 @@ struct PlaneView {
     std::size_t steps = 0;      ///< of a group
     std::size_t step_dims = 0;  ///< components of a step
     int top_level = 0;
-    bool fine = false;  ///< sums bound scores closely enough to raise a threshold
     PlaneLoop loop;
     std::span<const Row> uncovered;  ///< see planes::uncovered_rows
 
+    /// Whether sums bound scores closely enough to raise a threshold.
+    bool fine() const { return top_level == planes::kFineTopLevel; }
     const std::byte* group(std::size_t number) const { return bytes.data() + number * group_bytes; }
 };
 

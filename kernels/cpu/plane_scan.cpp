@@ -109,7 +109,7 @@ namespace {
 
 constexpr std::size_t kRows = 8;
 /// A step adds two sums of two products, and a product of a code and a high byte is at most 15 ·
-/// 127 (a low byte's is smaller). 4 · 2 · 2 · 15 · 127 = 30480 < 2¹⁵, so nothing saturates.
+/// 127. 4 · 2 · 2 · 15 · 127 = 30480 < 2¹⁵, so nothing saturates.
 constexpr std::size_t kShortSteps = 4;
 using Sums = std::int32_t __attribute__((vector_size(32)));
 using Floats = __m256;

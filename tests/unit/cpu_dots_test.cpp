@@ -95,8 +95,7 @@ void expect_canonical_bits(const DotKernel& kernel, std::size_t dim, std::size_t
     };
     // Wrong numbers, so that a product that is not written differs.
     std::vector<double> dots(kRows * count, 1e300);
-    kernel.dots_of_block(QueryGroup(pointers), rows.floats().data(), kRows, dim, dots.data(),
-                         kRows);
+    kernel.dots_of_block(QueryGroup(pointers), rows.floats().data(), kRows, dim, dots.data());
     for (std::size_t q = 0; q < count; ++q) {
         for (std::size_t r = 0; r < kRows; ++r)
             ASSERT_EQ(bits_of(dots[q * kRows + r]), expected(r, q)) << "row " << r << ", " << q;

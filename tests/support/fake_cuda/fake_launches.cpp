@@ -18,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/float_bound.hpp"
