@@ -57,16 +57,16 @@ void ThreadPool::wake() {
 }
 
 void ThreadPool::for_ranges(std::size_t count, std::size_t grain,
-                            const std::function<void(std::size_t, std::size_t)>& work) {
+                            const std::function<void(unsigned, std::size_t, std::size_t)>& work) {
     if (count <= grain) {
-        if (count > 0) work(0, count);
+        if (count > 0) work(0, 0, count);
         return;
     }
     std::atomic<std::size_t> next = 0;
-    run([&](unsigned) {
+    run([&](unsigned worker) {
         for (std::size_t begin;
              (begin = next.fetch_add(grain, std::memory_order_relaxed)) < count;) {
-            work(begin, std::min(begin + grain, count));
+            work(worker, begin, std::min(begin + grain, count));
         }
     });
 }

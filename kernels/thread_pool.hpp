@@ -42,10 +42,18 @@ class ThreadPool {
     void wake();
 
     /// Divides [0, count) into pieces of `grain` elements (the last may be shorter) and calls
-    /// work(begin, end) for each. A thread takes the next piece when it is free. Returns when all
+    /// work(worker, begin, end) for each, with the worker as in `run`. A thread takes the next
+    /// piece when it is free; a single piece is the caller's, who wakes nobody. Returns when all
     /// are done; exceptions as in `run`.
+    void for_ranges(
+        std::size_t count, std::size_t grain,
+        const std::function<void(unsigned worker, std::size_t begin, std::size_t end)>& work);
+    /// The same for work that has no need of its worker: work(begin, end).
     void for_ranges(std::size_t count, std::size_t grain,
-                    const std::function<void(std::size_t begin, std::size_t end)>& work);
+                    const std::function<void(std::size_t begin, std::size_t end)>& work) {
+        for_ranges(count, grain,
+                   [&](unsigned, std::size_t begin, std::size_t end) { work(begin, end); });
+    }
 
   private:
     void stop();

@@ -159,22 +159,11 @@ void CanonicalScan::run(std::span<const Query* const> queries, RowRange range,
                         std::span<Answer* const> answers, ThreadPool& pool) const {
     Batch batch(queries, model_, lists_, kernel_.width);
     std::vector<Worker> workers(pool.size(), Worker(batch, tile_rows_));
-    const std::size_t grain = tile_rows_ * kTilesPerClaim;
-    std::atomic<std::size_t> next = range.first;
-    const auto work = [&](unsigned worker) {
-        for (std::size_t begin;
-             (begin = next.fetch_add(grain, std::memory_order_relaxed)) < range.last;) {
-            const std::size_t end = std::min(begin + grain, range.last);
-            for (std::size_t row = begin; row < end; row += tile_rows_)
-                score(batch, workers[worker], row, std::min(tile_rows_, end - row));
-        }
+    const auto work = [&](unsigned worker, std::size_t begin, std::size_t end) {
+        for (std::size_t at = begin; at < end; at += tile_rows_)
+            score(batch, workers[worker], range.first + at, std::min(tile_rows_, end - at));
     };
-    // For a few rows, waking the other threads costs more than it saves.
-    if (range.size() <= grain) {
-        work(0);
-    } else {
-        pool.run(work);
-    }
+    pool.for_ranges(range.size(), tile_rows_ * kTilesPerClaim, work);
     for (std::size_t q = 0; q < batch.queries.size(); ++q)
         *answers[q] = answer_of(batch.queries[q], range.size(), model_.dim());
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -175,24 +174,11 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
     }
 
     const std::size_t grain = tile_groups_ * planes::kGroupRows * kTilesPerClaim;
-    std::atomic<std::size_t> next = range.first;
-    const auto work = [&](unsigned worker) {
-        for (std::size_t begin;
-             (begin = next.fetch_add(grain, std::memory_order_relaxed)) < range.last;) {
-            const RowRange here{begin, std::min(begin + grain, range.last)};
-            score_uncovered(batch_queries, workers[worker], here);
-            filter(batch_queries, blocks, workers[worker], here);
-        }
-        // Those of the last two tiles.
-        score_near(batch_queries[0], workers[worker]);
-        score_near(batch_queries[0], workers[worker]);
-    };
-    // For a few rows, waking the other threads costs more than it saves.
-    if (range.size() <= grain) {
-        work(0);
-    } else {
-        pool.run(work);
-    }
+    pool.for_ranges(range.size(), grain, [&](unsigned worker, std::size_t begin, std::size_t end) {
+        const RowRange here{range.first + begin, range.first + end};
+        score_uncovered(batch_queries, workers[worker], here);
+        filter(batch_queries, blocks, workers[worker], here);
+    });
     score_deferred(batch_queries, workers, pool);
 
     const std::size_t groups = range.size() == 0 ? 0
@@ -351,9 +337,14 @@ void PlanePass::score_deferred(BatchQueries& batch_queries, std::vector<Worker>&
     std::vector<std::vector<PassedRow>> rows(batch_queries.size());
     pool.for_ranges(batch_queries.size(), 1, [&](std::size_t q, std::size_t) {
         const BatchQuery& batch_query = batch_queries[q];
-        for (Worker& worker : workers) {
-            const std::vector<PassedRow>& deferred = worker.progress[q].deferred;
-            rows[q].insert(rows[q].end(), deferred.begin(), deferred.end());
+        const auto take = [&](const std::vector<PassedRow>& some) {
+            rows[q].insert(rows[q].end(), some.begin(), some.end());
+        };
+        for (const Worker& worker : workers) {
+            take(worker.progress[q].deferred);
+            // Those of the last two tiles; there are none but of a single query.
+            take(worker.near_before);
+            take(worker.near);
         }
         batch_query.drop_rejected(rows[q]);
         std::partition(rows[q].begin(), rows[q].end(), [&](const PassedRow& row) {
@@ -373,19 +364,14 @@ void PlanePass::score_deferred(BatchQueries& batch_queries, std::vector<Worker>&
                 {q, std::span(rows[q]).subspan(at, std::min(grain, rows[q].size() - at))});
         }
     }
-    std::atomic<std::size_t> next = 0;
-    const auto work = [&](unsigned worker) {
-        for (std::size_t p; (p = next.fetch_add(1, std::memory_order_relaxed)) < pieces.size();) {
-            const std::size_t q = pieces[p].query;
-            score_rows(batch_queries[q], workers[worker], q, pieces[p].rows);
-        }
-    };
     // For a few pieces, waking the other threads costs more than it saves.
-    if (pieces.size() < pool.size()) {
-        work(0);
-    } else {
-        pool.run(work);
-    }
+    const std::size_t pieces_at_once = pieces.size() < pool.size() ? pool.size() : 1;
+    pool.for_ranges(
+        pieces.size(), pieces_at_once, [&](unsigned worker, std::size_t begin, std::size_t end) {
+            for (const Piece& piece : std::span(pieces).subspan(begin, end - begin)) {
+                score_rows(batch_queries[piece.query], workers[worker], piece.query, piece.rows);
+            }
+        });
 }
 
 }  // namespace gloved::kernels::cpu

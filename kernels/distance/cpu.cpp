@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "common/error_with.hpp"
@@ -202,30 +201,27 @@ Status Cpu::run(const Rectangle& rectangle, float* out, std::size_t stride, floa
         for (std::size_t c = half ? r : 0; c < columns.size(); ++c)
             work.push_back({rows[r], columns[c]});
     }
-    std::atomic<std::size_t> next = 0;
-    pool_.run([&](unsigned worker) {
-        for (std::size_t w; (w = next.fetch_add(1, std::memory_order_relaxed)) < work.size();) {
-            const Range row = work[w].rows;
-            const Range column = work[w].columns;
-            const float* const values = tile(row, column, scratch_[worker]);
-            const std::size_t i = row.begin - rectangle.first_row;
-            const std::size_t j = column.begin - rectangle.first_column;
-            const bool diagonal = half && row.begin == column.begin;
-            const auto copy_to = [&](float* to, std::size_t to_stride) {
-                for (std::size_t r = 0; r < row.size(); ++r) {
-                    std::memcpy(to + r * to_stride, values + r * kTileStride,
-                                column.size() * sizeof(float));
-                }
-            };
-            const auto transpose_to = [&](float* to, std::size_t to_stride) {
-                transpose(values, kTileStride, row.size(), column.size(), to, to_stride);
-            };
-            copy_to(out + i * stride + j, stride);
-            if (half && !diagonal) transpose_to(out + j * stride + i, stride);
-            if (mirror == nullptr) continue;
-            transpose_to(mirror + j * mirror_stride + i, mirror_stride);
-            if (half && !diagonal) copy_to(mirror + i * mirror_stride + j, mirror_stride);
-        }
+    pool_.for_ranges(work.size(), 1, [&](unsigned worker, std::size_t w, std::size_t) {
+        const Range row = work[w].rows;
+        const Range column = work[w].columns;
+        const float* const values = tile(row, column, scratch_[worker]);
+        const std::size_t i = row.begin - rectangle.first_row;
+        const std::size_t j = column.begin - rectangle.first_column;
+        const bool diagonal = half && row.begin == column.begin;
+        const auto copy_to = [&](float* to, std::size_t to_stride) {
+            for (std::size_t r = 0; r < row.size(); ++r) {
+                std::memcpy(to + r * to_stride, values + r * kTileStride,
+                            column.size() * sizeof(float));
+            }
+        };
+        const auto transpose_to = [&](float* to, std::size_t to_stride) {
+            transpose(values, kTileStride, row.size(), column.size(), to, to_stride);
+        };
+        copy_to(out + i * stride + j, stride);
+        if (half && !diagonal) transpose_to(out + j * stride + i, stride);
+        if (mirror == nullptr) return;
+        transpose_to(mirror + j * mirror_stride + i, mirror_stride);
+        if (half && !diagonal) copy_to(mirror + i * mirror_stride + j, mirror_stride);
     });
     return {};
 }

@@ -1,7 +1,6 @@
 #include "kernels/reduce/min_max.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cassert>
 #include <cstring>
@@ -203,10 +202,8 @@ MinMax<T> min_max(ThreadPool& pool, std::span<const T> values, std::size_t width
     const std::size_t grain =
         kRowsTogether * std::max<std::size_t>(1, kGrainBytes / sizeof(T) / width / kRowsTogether);
     std::vector<MinMax<T>> parts(pool.size(), MinMax<T>(width));
-    std::atomic<std::size_t> next = 0;
-    pool.run([&](unsigned worker) {
-        for (std::size_t row; (row = next.fetch_add(grain, std::memory_order_relaxed)) < rows;)
-            parts[worker].add(values.data() + row * width, std::min(grain, rows - row));
+    pool.for_ranges(rows, grain, [&](unsigned worker, std::size_t begin, std::size_t end) {
+        parts[worker].add(values.data() + begin * width, end - begin);
     });
     for (std::size_t part = 1; part < parts.size(); ++part) parts[0].add(parts[part]);
     return std::move(parts[0]);
