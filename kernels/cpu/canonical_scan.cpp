@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cassert>
+#include <cmath>
 #include <cstdint>
 #include <deque>
 #include <iterator>
@@ -78,24 +79,26 @@ Answer answer_of(BatchQuery& batch_query, std::size_t rows, std::size_t dim) {
 /// Counts those of the rows from `first_row` on that come before the query's target.
 void count_hits(BatchQuery& batch_query, std::size_t first_row, std::span<const double> scores) {
     const Hit target = batch_query.target;
-    const double min_score = batch_query.query.filter.min_score;
-    // As comes_before, without a branch: of a usual word's rows nobody can foretell which do.
-    const auto comes = [&](std::size_t r) {
-        const unsigned reaches = scores[r] >= min_score;
-        const unsigned better = scores[r] > target.score;
-        const unsigned equal = scores[r] == target.score;
-        const unsigned earlier = first_row + r < target.row;
-        return reaches & (better | (equal & earlier));
-    };
-    std::uint64_t count = 0;
-    if (batch_query.eligible.takes_all()) {
-        for (std::size_t r = 0; r < scores.size(); ++r) count += comes(r);
-    } else {
-        for (std::size_t r = 0; r < scores.size(); ++r) {
-            if (comes(r) != 0 && batch_query.eligible(static_cast<Row>(first_row + r))) ++count;
+    const auto count_rows = [&](std::size_t begin, std::size_t end, double reached) {
+        // NaN, of a damaged target, stays. No row reaches it.
+        const double least = std::max(reached, batch_query.query.filter.min_score);
+        std::uint64_t count = 0;
+        if (batch_query.eligible.takes_all()) {
+            // Compilers make vectors of it; of a usual word's rows nobody can foretell which count.
+            for (std::size_t r = begin; r < end; ++r) count += scores[r] >= least ? 1 : 0;
+        } else {
+            for (std::size_t r = begin; r < end; ++r) {
+                const bool reaches = scores[r] >= least;
+                if (reaches && batch_query.eligible(static_cast<Row>(first_row + r))) ++count;
+            }
         }
-    }
-    batch_query.count += count;
+        return count;
+    };
+    // As comes_before: rows before the target need its score, others the next higher one.
+    const std::size_t tied = std::min<std::size_t>(
+        scores.size(), std::max<std::size_t>(target.row, first_row) - first_row);
+    batch_query.count += count_rows(0, tied, target.score) +
+                         count_rows(tied, scores.size(), std::nextafter(target.score, HUGE_VAL));
 }
 
 /// Adds those of the rows from `first_row` on that are among the best so far. `hits`: memory for

@@ -29,7 +29,6 @@ namespace gloved::kernels::cpu::avx512 {
 namespace {
 
 using Part = __m512d;
-using Four = __m256d;
 
 /// g++ 12 warns about its own header where these operations have no mask.
 constexpr __mmask8 kAll = 0xFF;
@@ -42,6 +41,13 @@ inline void widen(const float* from, Part (&to)[1]) {
 inline void widen_tail(const float* from, std::size_t count, Part (&to)[1]) {
     const auto mask = static_cast<__mmask8>((1U << count) - 1);
     to[0] = _mm512_maskz_cvtps_pd(kAll, _mm256_maskz_loadu_ps(mask, from));
+}
+
+/// Adds lanes l and l + 4, and of these sums l and l + 2.
+inline Two fold(const Part (&lanes)[1]) {
+    const __m256d four = _mm512_maskz_extractf64x4_pd(kAll, lanes[0], 0) +
+                         _mm512_maskz_extractf64x4_pd(kAll, lanes[0], 1);
+    return _mm256_castpd256_pd128(four) + _mm256_extractf128_pd(four, 1);
 }
 
 }  // namespace
@@ -60,7 +66,6 @@ namespace gloved::kernels::cpu::avx2 {
 namespace {
 
 using Part = __m256d;
-using Four = Part;
 
 inline void widen(const float* from, Part (&to)[2]) {
     to[0] = _mm256_cvtps_pd(_mm_loadu_ps(from));
@@ -74,6 +79,11 @@ inline void widen_tail(const float* from, std::size_t count, Part (&to)[2]) {
     const __m256 tail = _mm256_maskload_ps(from, mask);
     to[0] = _mm256_cvtps_pd(_mm256_castps256_ps128(tail));
     to[1] = _mm256_cvtps_pd(_mm256_extractf128_ps(tail, 1));
+}
+
+inline Two fold(const Part (&lanes)[2]) {
+    const __m256d four = lanes[0] + lanes[1];
+    return _mm256_castpd256_pd128(four) + _mm256_extractf128_pd(four, 1);
 }
 
 }  // namespace
@@ -109,6 +119,8 @@ inline void widen_tail(const float* from, std::size_t count, Part (&to)[4]) {
     for (std::size_t l = 0; l < count; ++l) tail[l] = from[l];
     widen(tail, to);
 }
+
+inline Two fold(const Part (&lanes)[4]) { return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]); }
 
 }  // namespace
 }  // namespace gloved::kernels::cpu
