@@ -85,7 +85,7 @@ void count_hits(BatchQuery& batch_query, std::size_t first_row, std::span<const 
         std::uint64_t count = 0;
         if (batch_query.eligible.takes_all()) {
             // Compilers make vectors of it; of a usual word's rows nobody can foretell which count.
-            for (std::size_t r = begin; r < end; ++r) count += scores[r] >= least ? 1 : 0;
+            for (std::size_t r = begin; r < end; ++r) count += scores[r] >= least ? 1U : 0U;
         } else {
             for (std::size_t r = begin; r < end; ++r) {
                 const bool reaches = scores[r] >= least;

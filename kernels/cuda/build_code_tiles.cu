@@ -5,8 +5,8 @@
 #include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/encode_int8.cuh"
+#include "kernels/cuda/int8_cutoff.hpp"
 #include "kernels/cuda/launches.hpp"
-#include "kernels/planes/cutoff.hpp"
 
 namespace gloved::kernels::cuda {
 namespace {
@@ -54,8 +54,7 @@ __global__ __launch_bounds__(kThreads) void write_keys(DeviceModel model, std::u
     for (std::uint32_t row = blockIdx.x * kWarps + threadIdx.x / kWarp; row < model.rows;
          row += gridDim.x * kWarps) {
         const bool covered = !isnan(model.inverse_norms[row]);
-        const planes::Int8Bounds bounds =
-            encode_int8(model, row, lane, model.dim, [](unsigned, int) {});
+        const Int8Bounds bounds = encode_int8(model, row, lane, model.dim, [](unsigned, int) {});
         if (lane > 0) continue;
         keys[row] =
             covered ? static_cast<std::uint32_t>(__float_as_int(bounds.projection)) : kUncoveredKey;
@@ -82,7 +81,7 @@ __global__ __launch_bounds__(kThreads) void fill_tiles(DeviceModel model,
     std::int8_t* const own = codes + warp * tiles.width;
     if (place < tiles.places) {
         const std::uint32_t row = sorted[place];
-        const planes::Int8Bounds bounds =
+        const Int8Bounds bounds =
             encode_int8(model, row, lane, tiles.width,
                         [&](unsigned i, int code) { own[i] = static_cast<std::int8_t>(code); });
         if (lane == 0) {
@@ -117,7 +116,7 @@ __global__ __launch_bounds__(kThreads) void find_ranges(DeviceCodeTiles tiles) {
     for (std::uint32_t i = lane; i < kCodeTileRows; i += kWarp) {
         const std::uint32_t place = tile * kCodeTileRows + i;
         if (place >= tiles.places) break;
-        const planes::Int8Bounds bounds = tiles.bounds[place];
+        const Int8Bounds bounds = tiles.bounds[place];
         min_projection = fminf(min_projection, bounds.projection);
         max_projection = fmaxf(max_projection, bounds.projection);
         max_residual = fmaxf(max_residual, bounds.residual);

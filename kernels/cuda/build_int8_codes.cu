@@ -3,8 +3,8 @@
 
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/encode_int8.cuh"
+#include "kernels/cuda/int8_cutoff.hpp"
 #include "kernels/cuda/launches.hpp"
-#include "kernels/planes/cutoff.hpp"
 
 namespace gloved::kernels::cuda {
 namespace {
@@ -21,11 +21,11 @@ __global__ __launch_bounds__(kThreads) void build_int8_codes(DeviceModel model) 
         std::int8_t* const codes =
             int8_codes.rows + static_cast<std::size_t>(row) * int8_codes.stride;
         const std::uint32_t width =
-            int8_codes.stride - static_cast<std::uint32_t>(sizeof(planes::Int8Bounds));
-        const planes::Int8Bounds bounds =
-            encode_int8(model, row, lane, width,
-                        [&](unsigned i, int code) { codes[i] = static_cast<std::int8_t>(code); });
-        if (lane == 0) *reinterpret_cast<planes::Int8Bounds*>(codes + width) = bounds;
+            int8_codes.stride - static_cast<std::uint32_t>(sizeof(Int8Bounds));
+        const Int8Bounds bounds = encode_int8(model, row, lane, width, [&](unsigned i, int code) {
+            codes[i] = static_cast<std::int8_t>(code);
+        });
+        if (lane == 0) *reinterpret_cast<Int8Bounds*>(codes + width) = bounds;
     }
 }
 

@@ -11,6 +11,7 @@
 #include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/encode_int8.cuh"
+#include "kernels/cuda/int8_cutoff.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/radix_select.cuh"
 #include "kernels/planes/cutoff.hpp"
@@ -126,7 +127,7 @@ __global__ __launch_bounds__(kThreads) void first_floor(DeviceModel model, Devic
     if (threadIdx.x > 0) return;
     const double floor = fmax(static_cast<double>(lower), query.min_score);
     work.floors[q] = floor;
-    work.cutoffs[q] = planes::int8_sum_cutoff(work.facts[q], floor, model.dim);
+    work.cutoffs[q] = int8_sum_cutoff(work.facts[q], floor, model.dim);
 }
 
 /// The rows that came through so far for a query. In dynamic shared memory.
@@ -140,7 +141,7 @@ struct Listed {
     std::uint32_t count;
     bool overflow;  ///< there are more
     double floor;
-    planes::Int8SumCutoff cutoff;  ///< of `floor`
+    Int8SumCutoff cutoff;  ///< of `floor`
 
     /// Collects them from the query's lists and, unless `first`, from those kept of a part before.
     /// Raises the floor to the largest score that k of them are known to reach. The whole block
@@ -174,21 +175,20 @@ struct Listed {
             });
         if (threadIdx.x == 0) {
             floor = fmax(static_cast<double>(kth), work.floors[q]);
-            cutoff = planes::int8_sum_cutoff(work.facts[q], floor, model.dim);
+            cutoff = int8_sum_cutoff(work.facts[q], floor, model.dim);
         }
         __syncthreads();
     }
 
     /// Whether a collected row reaches the floor by its own bounds.
     __device__ bool is_left(const DeviceModel& model, const CodeHit& hit) const {
-        return hit.place != kNoPlace &&
-               hit.sum >= planes::int8_min_sum(cutoff, range_of(model, hit));
+        return hit.place != kNoPlace && hit.sum >= int8_min_sum(cutoff, range_of(model, hit));
     }
 
     /// A lower bound on the score of a collected row.
     __device__ static double lower(const DeviceModel& model, const CodeHit& hit,
                                    const planes::DigitFacts& facts) {
-        return planes::int8_lower(hit.sum, range_of(model, hit), facts, model.dim);
+        return int8_lower(hit.sum, range_of(model, hit), facts, model.dim);
     }
 
   private:
@@ -216,8 +216,8 @@ struct Listed {
     }
 
     /// The bounds of a row alone.
-    __device__ static planes::Int8Range range_of(const DeviceModel& model, const CodeHit& hit) {
-        const planes::Int8Bounds bounds = model.code_tiles.bounds[hit.place];
+    __device__ static Int8Range range_of(const DeviceModel& model, const CodeHit& hit) {
+        const Int8Bounds bounds = model.code_tiles.bounds[hit.place];
         return {bounds.projection, bounds.projection, bounds.residual};
     }
 };
@@ -242,7 +242,7 @@ __global__ __launch_bounds__(Block::kThreads) void raise_floor(DeviceModel model
         // Another pass answers the query, so that no more rows need come through.
         if (threadIdx.x == 0) {
             work.kept_counts[q] = kMaxKept + 1;
-            work.cutoffs[q] = planes::int8_sum_cutoff(work.facts[q], kNoRow, model.dim);
+            work.cutoffs[q] = int8_sum_cutoff(work.facts[q], kNoRow, model.dim);
         }
         return;
     }
@@ -298,7 +298,7 @@ __device__ void score_first(const DeviceModel& model, const DeviceQuery& query, 
         }
         if (before != query.k - 1) continue;
         listed.floor = fmax(listed.floor, mine);
-        listed.cutoff = planes::int8_sum_cutoff(facts, listed.floor, model.dim);
+        listed.cutoff = int8_sum_cutoff(facts, listed.floor, model.dim);
     }
     __syncthreads();
 }

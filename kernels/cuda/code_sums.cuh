@@ -11,8 +11,8 @@
 #include "kernels/cuda/code_pass.cuh"
 #include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/device_math.cuh"
+#include "kernels/cuda/int8_cutoff.hpp"
 #include "kernels/cuda/launches.hpp"
-#include "kernels/planes/cutoff.hpp"
 
 namespace gloved::kernels::cuda {
 
@@ -87,8 +87,8 @@ struct Context {
 /// Writes a lower bound on the score of one of the thread's rows, for each of its queries.
 struct Keys {
     const Context& context;
-    planes::Int8Range next;
-    planes::Int8Range range;
+    Int8Range next;
+    Int8Range range;
 
     __device__ explicit Keys(const Context& of) : context(of) {}
     __device__ void load(std::uint32_t tile) { next = context.model.code_tiles.ranges[tile]; }
@@ -101,8 +101,8 @@ struct Keys {
         for (unsigned h = 0; h < kQueries; ++h) {
             const std::uint32_t q = share.queries[h];
             if (q >= context.queries.count) continue;
-            const double lower = planes::int8_lower(largest_sum(sums, h, tile), range,
-                                                    work.facts[q], context.model.dim);
+            const double lower =
+                int8_lower(largest_sum(sums, h, tile), range, work.facts[q], context.model.dim);
             const std::size_t key = (std::size_t{q} * context.job.part.tiles + n) * kKeysOfTile;
             work.keys[key + share.lane % kKeysOfTile] = __double2float_rd(lower);
         }
@@ -133,9 +133,9 @@ struct Keys {
 /// Appends the rows that reach a query's cutoff to the thread's list, for each of its queries.
 struct Lists {
     const Context& context;
-    planes::Int8SumCutoff cutoffs[kQueries];
+    Int8SumCutoff cutoffs[kQueries];
     std::uint32_t counts[kQueries];
-    planes::Int8Range next;
+    Int8Range next;
     int min_sums[kQueries];
 
     __device__ explicit Lists(const Context& of) : context(of) {
@@ -143,16 +143,14 @@ struct Lists {
             const std::uint32_t q = of.share.queries[h];
             const bool is_query = q < of.queries.count;
             // What fills the panel reaches no cutoff.
-            cutoffs[h] = is_query ? of.work.cutoffs[q]
-                                  : planes::Int8SumCutoff{0, 0, -planes::kBeyondInt8Sums};
+            cutoffs[h] = is_query ? of.work.cutoffs[q] : Int8SumCutoff{0, 0, -kBeyondInt8Sums};
             counts[h] = 0;
         }
     }
     __device__ void load(std::uint32_t tile) { next = context.model.code_tiles.ranges[tile]; }
     __device__ void prepare() {
 #pragma unroll
-        for (unsigned h = 0; h < kQueries; ++h)
-            min_sums[h] = planes::int8_min_sum(cutoffs[h], next);
+        for (unsigned h = 0; h < kQueries; ++h) min_sums[h] = int8_min_sum(cutoffs[h], next);
     }
 
     __device__ void take(const int (&sums)[kSums], std::uint32_t tile, std::uint32_t) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/device_math.cuh"
+#include "kernels/cuda/int8_cutoff.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/planes/cutoff.hpp"
 
@@ -21,8 +22,8 @@ __device__ inline float longest_component(const float* values, std::uint32_t dim
 /// scored canonically whatever their codes are. All threads of a warp call it, and each puts a
 /// share of the codes.
 template <class Put>
-__device__ planes::Int8Bounds encode_int8(const DeviceModel& model, std::uint32_t row,
-                                          unsigned lane, std::uint32_t width, const Put& put) {
+__device__ Int8Bounds encode_int8(const DeviceModel& model, std::uint32_t row, unsigned lane,
+                                  std::uint32_t width, const Put& put) {
     constexpr int kLargest = planes::kOneByteDigit;
     const float* const values = row_of(model, row);
     const bool covered = !isnan(model.inverse_norms[row]);
@@ -42,7 +43,7 @@ __device__ planes::Int8Bounds encode_int8(const DeviceModel& model, std::uint32_
         product += __shfl_xor_sync(kWholeWarp, product, distance);
         squares += __shfl_xor_sync(kWholeWarp, squares, distance);
     }
-    return covered ? planes::int8_bounds(product, squares, model.norms[row]) : planes::Int8Bounds{};
+    return covered ? int8_bounds(product, squares, model.norms[row]) : Int8Bounds{};
 }
 
 /// Calls put(i, digit) for every i below `width` with a query's digits of at most `largest`, and

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "kernels/cuda/device_math.cuh"
+#include "kernels/cuda/int8_cutoff.hpp"
 #include "kernels/cuda/launches.hpp"
-#include "kernels/planes/cutoff.hpp"
 
 namespace gloved::kernels::cuda {
 
@@ -14,8 +14,7 @@ namespace gloved::kernels::cuda {
 inline constexpr unsigned kInt8Loads = 3;
 /// The largest dim for which a team loads all codes of a row in one round of its loop.
 inline constexpr std::uint32_t kInt8DimsAtOnce =
-    kInt8Loads * kCanonicalLanes * kInt8Step -
-    static_cast<std::uint32_t>(sizeof(planes::Int8Bounds));
+    kInt8Loads * kCanonicalLanes * kInt8Step - static_cast<std::uint32_t>(sizeof(Int8Bounds));
 
 /// A query's digits (kernels/planes/cutoff.hpp) for 16 codes of a row: 128 high + low each.
 struct Int8Digits {
@@ -37,15 +36,15 @@ __device__ inline int dot16(uint4 a, uint4 b, int sum) {
 /// in the round reads; 0 beyond the codes. kOneRound: dim is at most kInt8DimsAtOnce.
 template <bool kOneRound, class DigitsOf>
 __device__ inline bool int8_rules_out(const DeviceInt8Codes& int8_codes, std::uint32_t row,
-                                      unsigned lane, const planes::Int8Cutoff& cutoff,
+                                      unsigned lane, const Int8Cutoff& cutoff,
                                       const DigitsOf& digits_of) {
-    static_assert(sizeof(planes::Int8Bounds) == 8);
+    static_assert(sizeof(Int8Bounds) == 8);
     const std::uint32_t count = int8_codes.stride / kInt8Step;
     const auto* const from = reinterpret_cast<const uint4*>(
         int8_codes.rows + static_cast<std::size_t>(row) * int8_codes.stride);
     int high = 0;
     int low = 0;
-    planes::Int8Bounds bounds;
+    Int8Bounds bounds;
     const auto add_round = [&](std::uint32_t begin) {
         uint4 codes[kInt8Loads];
 #pragma unroll
@@ -79,7 +78,7 @@ __device__ inline bool int8_rules_out(const DeviceInt8Codes& int8_codes, std::ui
     const unsigned holder = (count - 1) % kCanonicalLanes;
     bounds = {__shfl_sync(kWholeWarp, bounds.projection, holder, kCanonicalLanes),
               __shfl_sync(kWholeWarp, bounds.residual, holder, kCanonicalLanes)};
-    return planes::int8_rejects(sum, bounds, cutoff);
+    return int8_rejects(sum, bounds, cutoff);
 }
 
 }  // namespace gloved::kernels::cuda

@@ -33,6 +33,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cuda/int8_cutoff.hpp"
+#include "kernels/cuda/row_upper.hpp"
 #include "kernels/planes/cutoff.hpp"
 #include "kernels/row_lists.hpp"
 
@@ -126,21 +128,21 @@ inline constexpr std::uint32_t kNoPlace = ~std::uint32_t{0};
 /// number in this order is its place. So all rows of a tile have nearly the same bounds. Uncovered
 /// rows have no place. Device memory.
 struct DeviceCodeTiles {
-    std::int8_t* codes = nullptr;  ///< (tiles, kCodeTileRows * width), 0 beyond the last place;
-                                   ///< nullptr: there are none
-    planes::Int8Range* ranges = nullptr;   ///< (tiles) of the bounds of the tile's rows
-    planes::Int8Bounds* bounds = nullptr;  ///< (places)
-    std::uint32_t* rows = nullptr;         ///< (places) the local row at each place
-    std::uint32_t* places_of = nullptr;    ///< (the shard's rows) each row's place, or kNoPlace
-    std::uint32_t places = 0;              ///< number of rows that have a place
-    std::uint32_t tiles = 0;               ///< code_tiles(places)
-    std::uint32_t width = 0;               ///< code_width(dim), the bytes of a row
+    std::int8_t* codes = nullptr;   ///< (tiles, kCodeTileRows * width), 0 beyond the last place;
+                                    ///< nullptr: there are none
+    Int8Range* ranges = nullptr;    ///< (tiles) of the bounds of the tile's rows
+    Int8Bounds* bounds = nullptr;   ///< (places)
+    std::uint32_t* rows = nullptr;  ///< (places) the local row at each place
+    std::uint32_t* places_of = nullptr;  ///< (the shard's rows) each row's place, or kNoPlace
+    std::uint32_t places = 0;            ///< number of rows that have a place
+    std::uint32_t tiles = 0;             ///< code_tiles(places)
+    std::uint32_t width = 0;             ///< code_width(dim), the bytes of a row
 };
 
 /// Bytes of a row's int8 codes with its Int8Bounds.
 constexpr std::uint32_t int8_stride(std::uint32_t dim) {
-    return (dim + static_cast<std::uint32_t>(sizeof(planes::Int8Bounds)) + kInt8Step - 1) /
-           kInt8Step * kInt8Step;
+    return (dim + static_cast<std::uint32_t>(sizeof(Int8Bounds)) + kInt8Step - 1) / kInt8Step *
+           kInt8Step;
 }
 
 /// A shard, consecutive rows of the model on one device, as kernels see it. All pointers are device
@@ -204,7 +206,7 @@ struct DeviceQuery {
     /// For launch_code_pass: the number of the filter's marks in CodeWorkspace::marks, or kNoMarks.
     std::uint32_t marks = kNoMarks;
     // Facts about the query's digits, for launch_plane_query:
-    planes::UpperFacts upper;
+    UpperFacts upper;
     planes::DigitFacts digits;
 };
 
@@ -295,11 +297,11 @@ struct CodeHit {
 
 /// Intermediate results of a pass over code tiles. Device memory.
 struct CodeWorkspace {
-    std::int8_t* digits = nullptr;             ///< (kMaxCodePass, code_tiles.width), in blocks as
-                                               ///< code_tiles.hpp describes
-    planes::DigitFacts* facts = nullptr;       ///< (kMaxCodePass)
-    double* floors = nullptr;                  ///< (kMaxCodePass)
-    planes::Int8SumCutoff* cutoffs = nullptr;  ///< (kMaxCodePass)
+    std::int8_t* digits = nullptr;        ///< (kMaxCodePass, code_tiles.width), in blocks as
+                                          ///< code_tiles.hpp describes
+    planes::DigitFacts* facts = nullptr;  ///< (kMaxCodePass)
+    double* floors = nullptr;             ///< (kMaxCodePass)
+    Int8SumCutoff* cutoffs = nullptr;     ///< (kMaxCodePass)
     float* keys = nullptr;    ///< (kMaxCodePass, code_sample_keys(tiles)) lower bounds of
                               ///< scores, each of another row
     CodeHit* kept = nullptr;  ///< (kMaxCodePass, kMaxKept)

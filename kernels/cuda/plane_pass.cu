@@ -10,6 +10,7 @@
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/encode_int8.cuh"
 #include "kernels/cuda/int8_codes.cuh"
+#include "kernels/cuda/int8_cutoff.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/plane_pass.cuh"
 #include "kernels/cuda/plane_tiles.hpp"
@@ -157,7 +158,7 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
         __shared__ std::uint32_t left_count;
         const std::uint32_t begin = blockIdx.x * size;
         const std::uint32_t end = min(begin + size, survivors);
-        const planes::Int8Cutoff cutoff = planes::int8_cutoff(work.int8_facts[q], floor, model.dim);
+        const Int8Cutoff cutoff = int8_cutoff(work.int8_facts[q], floor, model.dim);
         const std::uint32_t vectors = model.int8_codes.stride / kInt8Step;
         const auto* const digits = reinterpret_cast<const uint4*>(
             work.int8_digits + static_cast<std::size_t>(q) * 2 * model.int8_codes.stride);

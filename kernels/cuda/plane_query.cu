@@ -15,11 +15,12 @@
 
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/int8_codes.cuh"
+#include "kernels/cuda/int8_cutoff.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/plane_grid.hpp"
 #include "kernels/cuda/radix_select.cuh"
 #include "kernels/cuda/rank.cuh"
-#include "kernels/planes/cutoff.hpp"
+#include "kernels/cuda/row_upper.hpp"
 #include "kernels/planes/shape.hpp"
 
 namespace gloved::kernels::cuda {
@@ -200,7 +201,7 @@ __device__ double floor_of_candidates(const DeviceQuery& query, const float* sco
 
 /// Drops the rows of the list that int8 codes rule out, and returns their number to one thread. The
 /// whole block calls it.
-__device__ std::uint32_t drop_ruled_out(const DeviceModel& model, const planes::Int8Cutoff& cutoff,
+__device__ std::uint32_t drop_ruled_out(const DeviceModel& model, const Int8Cutoff& cutoff,
                                         BlockMemory& shared) {
     __shared__ std::uint32_t left;
     const std::uint32_t count = shared.list_count;
@@ -396,7 +397,7 @@ __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, De
             if (row < model.rows && (projection | residual) != 0 && (!second || to_second > 0) &&
                 admits(query, model, row)) {
                 float estimate = 0;
-                upper = planes::row_upper(sum, projection, residual, query.upper, estimate);
+                upper = row_upper(sum, projection, residual, query.upper, estimate);
                 if (estimate > best[q]) {
                     best[q] = estimate;
                     best_row[q] = row;
@@ -464,7 +465,7 @@ __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, De
         const float cutoff = __double2float_rd(floor);
         // Rows in host memory are read only where int8 codes do not rule them out.
         const bool by_int8 = model.vectors_on_host && model.int8_codes.rows != nullptr;
-        planes::Int8Cutoff int8_cutoff;
+        Int8Cutoff second_cutoff;
         if (by_int8) {
             for (unsigned i = threadIdx.x; i < model.int8_codes.stride / planes::kStepDims;
                  i += kThreads) {
@@ -473,7 +474,7 @@ __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, De
                                         : inlined.usable ? inlined.digits[i]
                                                          : on_device[q * plane.steps + i];
             }
-            int8_cutoff = planes::int8_cutoff(query.digits, floor, model.dim);
+            second_cutoff = int8_cutoff(query.digits, floor, model.dim);
         }
         std::uint32_t scored = 0;
         std::uint32_t ruled_out = 0;
@@ -502,7 +503,7 @@ __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, De
             return shared.list_count;
         };
         const auto score_list = [&] {
-            if (by_int8) ruled_out += drop_ruled_out(model, int8_cutoff, shared);
+            if (by_int8) ruled_out += drop_ruled_out(model, second_cutoff, shared);
             score_rows<kThreads>(
                 model, query, raw_of(q), shared.list_count,
                 [&](std::uint32_t i) { return shared.list[i]; },

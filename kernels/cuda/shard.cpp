@@ -15,7 +15,7 @@
 
 #include "common/error_with.hpp"
 #include "kernels/bounds.hpp"
-#include "kernels/planes/cutoff.hpp"
+#include "kernels/cuda/row_upper.hpp"
 #include "kernels/planes/shape.hpp"
 
 namespace gloved::kernels::cuda {
@@ -67,7 +67,7 @@ std::vector<std::int8_t> make_digits(std::span<const PassQuery> queries,
     std::vector<std::int8_t> digits;
     for (std::size_t q = 0; q < queries.size(); ++q) {
         const planes::PlaneQuery own = planes::make_plane_query(*queries[q].vector);
-        described[q].upper = planes::upper_facts(own.facts, queries[q].vector->values.size());
+        described[q].upper = upper_facts(own.facts, queries[q].vector->values.size());
         described[q].digits = own.facts;
         digits.insert(digits.end(), own.bytes.begin(), own.bytes.end());
     }
@@ -414,7 +414,6 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
     if (slots_[slot].sent) {
         if (Status done = stream_.synchronize(); !done) return done;
     }
-    const std::size_t dim = model_.dim;
     const std::size_t stride = model_.stride;
     queries_ = {};
     if (queries.empty()) return begin(slot);  // an empty product
@@ -425,7 +424,7 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
         host + InputLayout(queries.size(), 0, 0, stride, 0).excluded);
     std::size_t excluded_count = 0;
     for (std::size_t q = 0; q < queries.size(); ++q) {
-        assert(queries[q].vector->values.size() == dim);
+        assert(queries[q].vector->values.size() == model_.dim);
         described[q] = describe(queries[q], excluded, excluded_count);
         if (inputs == Inputs::raw_or_row) described[q].vector_row = held_row(*queries[q].vector);
     }

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "common/result.hpp"
+#include "kernels/cuda/int8_cutoff.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/runtime.hpp"
 #include "kernels/planes/cutoff.hpp"
@@ -89,8 +90,8 @@ struct ShardBuffers {
     DeviceBuffer<std::int8_t> int8_codes;
     PinnedBuffer<std::int8_t> host_int8_codes;
     DeviceBuffer<std::int8_t> tile_codes;
-    DeviceBuffer<planes::Int8Range> tile_ranges;
-    DeviceBuffer<planes::Int8Bounds> tile_bounds;
+    DeviceBuffer<Int8Range> tile_ranges;
+    DeviceBuffer<Int8Bounds> tile_bounds;
     DeviceBuffer<std::uint32_t> tile_rows;
     DeviceBuffer<std::uint32_t> tile_places;
     DeviceBuffer<std::uint32_t> rows_by_rank;
@@ -118,7 +119,7 @@ struct ShardBuffers {
     DeviceBuffer<std::int8_t> code_digits;
     DeviceBuffer<planes::DigitFacts> code_facts;
     DeviceBuffer<double> code_floors;
-    DeviceBuffer<planes::Int8SumCutoff> code_cutoffs;
+    DeviceBuffer<Int8SumCutoff> code_cutoffs;
     DeviceBuffer<float> code_keys;
     DeviceBuffer<CodeHit> code_kept;
     DeviceBuffer<std::uint32_t> code_kept_counts;

@@ -2,6 +2,8 @@
 // rows made to hurt. Sections (§) are of docs/certified-search.md.
 #include "kernels/planes/plane.hpp"
 #include "common/format/model.hpp"
+#include "kernels/cuda/int8_cutoff.hpp"
+#include "kernels/cuda/row_upper.hpp"
 #include "kernels/engine.hpp"
 #include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/encode.hpp"
@@ -452,12 +454,12 @@ TEST(Plane, UpperBoundsHoldInExactArithmetic) {
                            const std::size_t dim = row.size();
                            const auto code = kernels::planes::encode_row(row, norm_of(row));
                            const auto digits = kernels::planes::make_plane_query(query, largest);
-                           const auto facts = kernels::planes::upper_facts(digits.facts, dim);
+                           const auto facts = kernels::cuda::upper_facts(digits.facts, dim);
                            float estimate = 0;
-                           const float upper = kernels::planes::row_upper(
+                           const float upper = kernels::cuda::row_upper(
                                static_cast<std::int32_t>(sum_of(code.codes, digits)),
                                code.projection, code.residual, facts, estimate);
-                           ASSERT_LE(upper, 1.0F + kernels::planes::kUpperSlack) << what;
+                           ASSERT_LE(upper, 1.0F + kernels::cuda::kUpperSlack) << what;
                            const TrueCosine cosine(row, query.values);
                            ASSERT_TRUE(cosine.is_at_most(upper)) << what << ": " << upper;
                            const double score = kernels::canonical_score(
@@ -511,16 +513,16 @@ TEST(Plane, UpperBoundsRoundByLessThanIsAdded) {
             std::abs(std::clamp(aim, -1.0, 1.0)) * length / d * kernels::planes::unit_of(dim);
         digits.remainder = i % 2 == 0 ? std::exp(between(-12, -2)) : 0x1p-45;
         if (!(digits.scale > 0)) continue;
-        const auto facts = kernels::planes::upper_facts(digits, dim);
+        const auto facts = kernels::cuda::upper_facts(digits, dim);
         const auto sum = static_cast<std::int32_t>(aim < 0 ? -d / 2 : d / 2);
         float estimate = 0;
-        const float upper = kernels::planes::row_upper(sum, static_cast<float>(p),
-                                                       static_cast<float>(h), facts, estimate);
+        const float upper = kernels::cuda::row_upper(sum, static_cast<float>(p),
+                                                     static_cast<float>(h), facts, estimate);
         const long double wanted = exact_upper(
             2.0 * sum, digits.scale / kernels::planes::unit_of(dim), digits.remainder, p, h);
         least = std::min(least, static_cast<long double>(upper) - wanted);
     }
-    EXPECT_GT(least, static_cast<long double>(kernels::planes::kUpperSlack) - 1e-6L);
+    EXPECT_GT(least, static_cast<long double>(kernels::cuda::kUpperSlack) - 1e-6L);
 }
 
 /// One byte a component, as launch_build_int8_codes makes it (§8).
@@ -540,15 +542,14 @@ std::vector<double> int8_levels(const Vector& row) {
     return {codes.begin(), codes.end()};
 }
 
-kernels::planes::Int8Bounds int8_bounds_of(const Vector& row,
-                                           const std::vector<std::int8_t>& codes) {
+kernels::cuda::Int8Bounds int8_bounds_of(const Vector& row, const std::vector<std::int8_t>& codes) {
     double product = 0;
     double squares = 0;
     for (std::size_t i = 0; i < row.size(); ++i) {
         product += static_cast<double>(row[i]) * codes[i];
         squares += codes[i] * codes[i];
     }
-    return kernels::planes::int8_bounds(product, squares, norm_of(row));
+    return kernels::cuda::int8_bounds(product, squares, norm_of(row));
 }
 
 TEST(Plane, Int8BoundsHoldInExactArithmetic) {
@@ -596,9 +597,9 @@ TEST(Plane, Int8CutsKeepEveryRowThatReachesTheThreshold) {
                        for (std::size_t i = 0; i < dim; ++i) sum += codes[i] * digit(digits, i);
                        ASSERT_EQ(static_cast<std::int32_t>(sum), sum) << what;
                        const auto rejected = [&](double threshold) {
-                           return kernels::planes::int8_rejects(
+                           return kernels::cuda::int8_rejects(
                                static_cast<std::int32_t>(sum), bounds,
-                               kernels::planes::int8_cutoff(digits.facts, threshold, dim));
+                               kernels::cuda::int8_cutoff(digits.facts, threshold, dim));
                        };
                        const double score = kernels::canonical_score(
                            query.values.data(), query.norm, row.data(), norm_of(row), dim);
@@ -625,7 +626,7 @@ TEST(Plane, Int8CutsKeepEveryRowThatReachesTheThreshold) {
 
 /// A range that contains a row's bounds: alone (0), or those of a tile whose other rows are a
 /// little (1) or much (2) shorter, longer and rougher.
-kernels::planes::Int8Range range_around(const kernels::planes::Int8Bounds& bounds, int kind) {
+kernels::cuda::Int8Range range_around(const kernels::cuda::Int8Bounds& bounds, int kind) {
     constexpr float kShares[] = {0, 0x1p-10F, 0.2F};
     const float share = kShares[kind];
     return {bounds.projection * (1 - share), bounds.projection * (1 + share),
@@ -653,9 +654,9 @@ TEST(Plane, Int8SumCutoffsKeepEveryRowAndLowerBoundsAreReached) {
             for (int kind = 0; kind < 3; ++kind) {
                 const auto range = range_around(bounds, kind);
                 const auto rejected = [&](double threshold) {
-                    return sum < kernels::planes::int8_min_sum(
-                                     kernels::planes::int8_sum_cutoff(digits.facts, threshold, dim),
-                                     range);
+                    return sum <
+                           kernels::cuda::int8_min_sum(
+                               kernels::cuda::int8_sum_cutoff(digits.facts, threshold, dim), range);
                 };
                 for (const double threshold : {score, score - 1e-9, 0.0, -1.0}) {
                     if (threshold <= score) {
@@ -664,7 +665,7 @@ TEST(Plane, Int8SumCutoffsKeepEveryRowAndLowerBoundsAreReached) {
                     }
                 }
                 ASSERT_TRUE(rejected(1.5)) << what;
-                const double lower = kernels::planes::int8_lower(sum, range, digits.facts, dim);
+                const double lower = kernels::cuda::int8_lower(sum, range, digits.facts, dim);
                 ASSERT_LE(lower, score) << what;
                 ASSERT_TRUE(sum > 0 || lower == -INFINITY) << what;
                 if (kind > 0) continue;
@@ -690,12 +691,12 @@ TEST(Plane, Int8MinSumsAreRoundedDown) {
         digits.scale = std::exp2(-7 * uniform(random)) / 127;
         digits.remainder = 0.3 * uniform(random) * uniform(random);
         const double threshold = uniform(random);
-        const auto cutoff = kernels::planes::int8_cutoff(digits, threshold, dim);
+        const auto cutoff = kernels::cuda::int8_cutoff(digits, threshold, dim);
         if (!std::isfinite(cutoff.of_projection)) continue;
         const auto p = static_cast<float>(127 * root * uniform(random));
         const auto h = static_cast<float>(127 * root * uniform(random));
-        const int min_sum = kernels::planes::int8_min_sum(
-            kernels::planes::int8_sum_cutoff(digits, threshold, dim), {p, p, h});
+        const int min_sum = kernels::cuda::int8_min_sum(
+            kernels::cuda::int8_sum_cutoff(digits, threshold, dim), {p, p, h});
         const long double exact =
             (static_cast<long double>(cutoff.of_projection) * static_cast<long double>(p) -
              static_cast<long double>(cutoff.of_residual) * static_cast<long double>(h)) /

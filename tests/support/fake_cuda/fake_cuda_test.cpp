@@ -20,9 +20,9 @@
 #include "kernels/canonical.hpp"
 #include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/float_bound.hpp"
+#include "kernels/cuda/int8_cutoff.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/plane_grid.hpp"
-#include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/shape.hpp"
 #include "tests/support/fake_cuda/fake_cuda.hpp"
 
@@ -564,16 +564,16 @@ TEST_F(FakeLaunches, TilesHoldEveryCoveredRowInOrderOfItsProjection) {
     constexpr std::uint32_t kTiles = code_tiles(kPlaces);
     constexpr std::uint32_t kWidth = code_width(kDim);
     DeviceCodeTiles& tiles = model_.code_tiles;
-    tiles = {static_cast<std::int8_t*>(allocate(std::size_t{kTiles} * kCodeTileRows * kWidth)),
-             static_cast<kernels::planes::Int8Range*>(
-                 allocate(kTiles * sizeof(kernels::planes::Int8Range))),
-             static_cast<kernels::planes::Int8Bounds*>(
-                 allocate(kPlaces * sizeof(kernels::planes::Int8Bounds))),
-             static_cast<std::uint32_t*>(allocate(kPlaces * sizeof(std::uint32_t))),
-             static_cast<std::uint32_t*>(allocate(kRows * sizeof(std::uint32_t))),
-             kPlaces,
-             kTiles,
-             kWidth};
+    tiles = {
+        static_cast<std::int8_t*>(allocate(std::size_t{kTiles} * kCodeTileRows * kWidth)),
+        static_cast<kernels::cuda::Int8Range*>(allocate(kTiles * sizeof(kernels::cuda::Int8Range))),
+        static_cast<kernels::cuda::Int8Bounds*>(
+            allocate(kPlaces * sizeof(kernels::cuda::Int8Bounds))),
+        static_cast<std::uint32_t*>(allocate(kPlaces * sizeof(std::uint32_t))),
+        static_cast<std::uint32_t*>(allocate(kRows * sizeof(std::uint32_t))),
+        kPlaces,
+        kTiles,
+        kWidth};
     std::size_t scratch_bytes = 0;
     ASSERT_EQ(code_tiles_scratch_bytes(kRows, scratch_bytes), cudaSuccess);
     auto* const scratch = static_cast<std::byte*>(allocate(scratch_bytes));
@@ -592,7 +592,7 @@ TEST_F(FakeLaunches, TilesHoldEveryCoveredRowInOrderOfItsProjection) {
         EXPECT_EQ(places[row], place);
         ASSERT_NE(row % 100, 50U) << "an uncovered row";
         EXPECT_GE(bounds[place].projection, bounds[place > 0 ? place - 1 : 0].projection);
-        const kernels::planes::Int8Range& range = ranges[place / kCodeTileRows];
+        const kernels::cuda::Int8Range& range = ranges[place / kCodeTileRows];
         EXPECT_LE(range.min_projection, bounds[place].projection);
         EXPECT_GE(range.max_projection, bounds[place].projection);
         EXPECT_GE(range.max_residual, bounds[place].residual);

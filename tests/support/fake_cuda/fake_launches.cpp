@@ -21,9 +21,11 @@
 #include "kernels/canonical.hpp"
 #include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/float_bound.hpp"
+#include "kernels/cuda/int8_cutoff.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/plane_grid.hpp"
 #include "kernels/cuda/plane_tiles.hpp"
+#include "kernels/cuda/row_upper.hpp"
 #include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/shape.hpp"
 #include "tests/support/fake_cuda/fake_device.hpp"
@@ -501,8 +503,8 @@ struct Int8Rows {
         const std::size_t count = std::size_t{model.rows} * stride;
         bytes = model.vectors_on_host ? launch.pinned(model.int8_codes.rows, count, "int8 rows")
                                       : launch.device(model.int8_codes.rows, count, "int8 rows");
-        launch.require(stride % kInt8Step == 0 && stride >= dim + sizeof(planes::Int8Bounds) &&
-                           stride < dim + sizeof(planes::Int8Bounds) + kInt8Step,
+        launch.require(stride % kInt8Step == 0 && stride >= dim + sizeof(Int8Bounds) &&
+                           stride < dim + sizeof(Int8Bounds) + kInt8Step,
                        "stride of int8 rows is not dim and bounds rounded up");
         launch.require(dim <= kMaxInt8Dim, "int8 rows too wide for 32 bits");
         launch.require(
@@ -512,25 +514,25 @@ struct Int8Rows {
 
     std::int8_t* row(std::uint32_t at) const { return bytes.data() + std::size_t{at} * stride; }
     std::byte* bounds_at(std::uint32_t at) const {
-        return reinterpret_cast<std::byte*>(row(at) + stride) - sizeof(planes::Int8Bounds);
+        return reinterpret_cast<std::byte*>(row(at) + stride) - sizeof(Int8Bounds);
     }
-    void set_bounds(std::uint32_t at, planes::Int8Bounds bounds) const {
+    void set_bounds(std::uint32_t at, Int8Bounds bounds) const {
         std::memcpy(bounds_at(at), &bounds, sizeof bounds);
     }
     bool rules_out(std::uint32_t at, std::span<const std::int32_t> digits,
-                   const planes::Int8Cutoff& cutoff) const {
+                   const Int8Cutoff& cutoff) const {
         std::int32_t sum = 0;
         for (std::uint32_t i = 0; i < dim; ++i) sum += row(at)[i] * digits[i];
-        planes::Int8Bounds bounds;
+        Int8Bounds bounds;
         std::memcpy(&bounds, bounds_at(at), sizeof bounds);
-        return planes::int8_rejects(sum, bounds, cutoff);
+        return int8_rejects(sum, bounds, cutoff);
     }
 };
 
 /// The int8 codes of a covered row.
 struct EncodedRow {
     std::vector<std::int8_t> codes;
-    planes::Int8Bounds bounds;
+    Int8Bounds bounds;
 
     EncodedRow(const Shard& shard, std::uint32_t row) : codes(shard.model.dim) {
         const float* const values = shard.row(row);
@@ -546,7 +548,7 @@ struct EncodedRow {
             product += double{values[i]} * codes[i];
             squares += codes[i] * codes[i];
         }
-        bounds = planes::int8_bounds(product, squares, shard.norms[row]);
+        bounds = int8_bounds(product, squares, shard.norms[row]);
     }
 };
 
@@ -555,8 +557,8 @@ struct TileRows {
     DeviceCodeTiles shape;
     std::uint32_t dim = 0;
     std::span<std::int8_t> codes;
-    std::span<planes::Int8Range> ranges;
-    std::span<planes::Int8Bounds> bounds;
+    std::span<Int8Range> ranges;
+    std::span<Int8Bounds> bounds;
     std::span<std::uint32_t> rows;
     std::span<std::uint32_t> places_of;
 
@@ -583,8 +585,8 @@ struct TileRows {
         for (std::uint32_t i = 0; i < dim; ++i) total += code(place, i) * digits[i];
         return total;
     }
-    planes::Int8Range range_of(std::uint32_t place) const {
-        const planes::Int8Bounds own = bounds[place];
+    Int8Range range_of(std::uint32_t place) const {
+        const Int8Bounds own = bounds[place];
         return {own.projection, own.projection, own.residual};
     }
 };
@@ -619,7 +621,7 @@ void answer_by_tiles(const Shard& shard, const TileRows& tiles, const DeviceQuer
         sums[place] = tiles.sum(place, digits.values);
         const std::uint32_t tile = place / kCodeTileRows;
         if (tile % step != 0 || !admits(query, shard, tiles.rows[place])) continue;
-        sample.push_back(planes::int8_lower(sums[place], tiles.ranges[tile], digits.facts, dim));
+        sample.push_back(int8_lower(sums[place], tiles.ranges[tile], digits.facts, dim));
     }
     const auto in_sample = [&](std::uint32_t row) {
         const std::uint32_t place = tiles.places_of[row];
@@ -628,20 +630,20 @@ void answer_by_tiles(const Shard& shard, const TileRows& tiles, const DeviceQuer
     const auto excluded_there =
         static_cast<std::uint32_t>(std::count_if(excluded.begin(), excluded.end(), in_sample));
     const double first = floor_of_bounds(query, query.k + excluded_there, std::move(sample));
-    const planes::Int8SumCutoff cutoff = planes::int8_sum_cutoff(digits.facts, first, dim);
+    const Int8SumCutoff cutoff = int8_sum_cutoff(digits.facts, first, dim);
     std::vector<std::uint32_t> listed;
     std::vector<double> lowers;
     for (std::uint32_t place = tiles.shape.places; place-- > 0;) {
         const std::uint32_t row = tiles.rows[place];
-        if (sums[place] < planes::int8_min_sum(cutoff, tiles.ranges[place / kCodeTileRows]) ||
+        if (sums[place] < int8_min_sum(cutoff, tiles.ranges[place / kCodeTileRows]) ||
             !admits(query, shard, row) || contains(excluded, row)) {
             continue;
         }
         listed.push_back(place);
-        lowers.push_back(planes::int8_lower(sums[place], tiles.range_of(place), digits.facts, dim));
+        lowers.push_back(int8_lower(sums[place], tiles.range_of(place), digits.facts, dim));
     }
     const double floor = std::max(first, floor_of_bounds(query, query.k, std::move(lowers)));
-    const planes::Int8SumCutoff last = planes::int8_sum_cutoff(digits.facts, floor, dim);
+    const Int8SumCutoff last = int8_sum_cutoff(digits.facts, floor, dim);
     answer = {};
     answer.floor = floor;
     const auto consider = [&](std::uint32_t row) {
@@ -653,8 +655,7 @@ void answer_by_tiles(const Shard& shard, const TileRows& tiles, const DeviceQuer
         if (at < kBatchFound) found[at] = {score, row, 0};
     };
     for (const std::uint32_t place : listed) {
-        if (sums[place] >= planes::int8_min_sum(last, tiles.range_of(place)))
-            consider(tiles.rows[place]);
+        if (sums[place] >= int8_min_sum(last, tiles.range_of(place))) consider(tiles.rows[place]);
     }
     for (const std::uint32_t row : shard.uncovered.first(shard.model.uncovered_count)) {
         if (admits(query, shard, row) && !contains(excluded, row)) consider(row);
@@ -775,8 +776,8 @@ cudaError_t launch_plane_query(const DeviceModel& model, const DeviceQueries& qu
         for (std::uint32_t row = 0; row < shard.model.rows; ++row) {
             if (!plane.covers(row) || !admits(query, shard, row)) continue;
             float estimate = 0;
-            bounds[row] = planes::row_upper(plane.sum(row, digits), plane.projection(row),
-                                            plane.residual(row), query.upper, estimate);
+            bounds[row] = row_upper(plane.sum(row, digits), plane.projection(row),
+                                    plane.residual(row), query.upper, estimate);
             if (!std::isfinite(bounds[row])) misuse("a bound that is not finite");
             Candidate& of_warp = best[row / kGroupRows % best.size()];
             if (estimate > of_warp.estimate) of_warp = {estimate, row};
@@ -785,11 +786,10 @@ cudaError_t launch_plane_query(const DeviceModel& model, const DeviceQueries& qu
         const auto found = all_found.subspan(q * kFoundCapacity, kFoundCapacity);
         DeviceAnswer& answer = answers[q];
         answer = {floor, 0, 0, 0, 0};
-        const planes::Int8Cutoff int8_cutoff =
-            planes::int8_cutoff(query.digits, floor, shard.model.dim);
+        const Int8Cutoff second_cutoff = int8_cutoff(query.digits, floor, shard.model.dim);
         for (std::uint32_t row = shard.model.rows; row-- > 0;) {
             if (!(bounds[row] >= rounded_down(floor)) || bounds[row] == kNone) continue;
-            if (by_int8 && int8_codes.rules_out(row, digits, int8_cutoff)) {
+            if (by_int8 && int8_codes.rules_out(row, digits, second_cutoff)) {
                 ++answer.survivors;
                 continue;
             }
@@ -869,8 +869,8 @@ cudaError_t launch_build_code_tiles(const DeviceModel& model, std::byte* scratch
             tiles.rows[place] = row;
             tiles.places_of[row] = place;
             tiles.bounds[place] = encoded.bounds;
-            planes::Int8Range& range = tiles.ranges[place / kCodeTileRows];
-            const planes::Int8Range own = tiles.range_of(place);
+            Int8Range& range = tiles.ranges[place / kCodeTileRows];
+            const Int8Range own = tiles.range_of(place);
             if (place % kCodeTileRows == 0) range = own;
             range.min_projection = std::min(range.min_projection, own.min_projection);
             range.max_projection = std::max(range.max_projection, own.max_projection);
@@ -1065,7 +1065,7 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
             floors[q] = floor;
 
             const planes::PlaneCutoff cutoff = planes::plane_cutoff(coarse.facts, floor, dim);
-            const planes::Int8Cutoff int8_cutoff = planes::int8_cutoff(precise.facts, floor, dim);
+            const Int8Cutoff second_cutoff = int8_cutoff(precise.facts, floor, dim);
             const auto survivors =
                 all_survivors.subspan(std::size_t{q} * kPlanePassSurvivors, kPlanePassSurvivors);
             const auto found = all_found.subspan(std::size_t{q} * kBatchFound, kBatchFound);
@@ -1091,7 +1091,7 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
                 if (static_cast<float>(sums[row]) < least) continue;
                 if (through < survivors.size()) survivors[through] = row;
                 ++through;
-                if (with_int8 && int8_codes.rules_out(row, precise.values, int8_cutoff)) {
+                if (with_int8 && int8_codes.rules_out(row, precise.values, second_cutoff)) {
                     ++answer.survivors;
                     continue;
                 }
