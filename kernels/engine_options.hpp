@@ -30,6 +30,8 @@ struct EngineOptions {
     bool planes_always = false;
     /// cuda: answer batches by int8 codes where the device has room for them. For tests.
     bool int8_pass = true;
+    /// cuda: leave the vectors in host memory, even where the device has room for them. For tests.
+    bool host_vectors = false;
     /// cuda: multiply int8 codes by the products of whole warpgroups (wgmma), where the device has
     /// them; otherwise by those of a warp, as on every other device. For tests and for measuring.
     bool wgmma = true;

@@ -22,9 +22,12 @@ namespace gloved::kernels::cuda {
 
 namespace {
 
-/// Fewest queries of a pass of many, unless up to scan_capacity_ queries share a scan of the plane
-/// and more of them pass over code tiles.
-constexpr std::size_t kMinBatch = 4;
+/// Fewest queries of a pass over code tiles, where the device holds something else too.
+constexpr std::size_t kMinTilesBatch = 3;
+/// Where the device holds code tiles, they answer larger runs faster than the plane, and queries
+/// for more hits, which let too many rows through on the plane.
+constexpr std::size_t kMaxPlaneRun = 16;
+constexpr std::size_t kMaxPlaneHits = 32;
 /// Fewest queries of a run for which those of a range of rows share the pass of the others. A pass
 /// of their own reads these rows alone.
 constexpr std::size_t kMinBatchOfRanges = 16;
@@ -110,13 +113,13 @@ Status DeviceEngine::run(std::span<const QueryShare> shares,
 
 Status DeviceEngine::start_lone(const QueryShare& share) {
     Task task(share);
-    if (needs_all_scores(task) || few_rows_serve(task) || min_batch() == 1) return {};
+    if (needs_all_scores(task) || few_rows_serve(task) || min_tiles_batch() == 1) return {};
     task.sort_excluded();
     const std::optional<Estimate> by = estimate_alone(task);
     if (!by) return {};
     const PassQuery pass = task.pass_query(error_of(*by));
     lone_started_ = true;
-    return shard_->start_bounded({&pass, 1}, *by);
+    return shard_->start_bounded(pass, *by);
 }
 
 void DeviceEngine::work_meanwhile() {
@@ -128,20 +131,25 @@ void DeviceEngine::work_meanwhile() {
 std::size_t DeviceEngine::pass_queries(std::size_t queries) const {
     const bool two = model_.dim() >= kMinDividedDim && code_capacity() > 0 &&
                      queries > 3 * kPanelQueries && queries <= code_capacity();
-    return two ? 2 * kPanelQueries : batch_capacity();
+    return two ? 2 * kPanelQueries : code_capacity();
 }
 
-std::size_t DeviceEngine::min_batch() const {
-    if (!residency_.vectors && !residency_.plane) return 1;
-    const std::size_t sharing = shard_->scan_capacity();
-    return prefers_plane_ && code_capacity() > 0 && sharing > 1 ? sharing + 1 : kMinBatch;
+std::size_t DeviceEngine::min_tiles_batch() const {
+    return residency_.vectors || residency_.plane ? kMinTilesBatch : 1;
 }
 
-bool DeviceEngine::batch_serves(const Task& task, std::size_t queries) const {
-    const bool takes_range =
-        code_capacity() > 0 && (queries >= kMinBatchOfRanges || min_batch() == 1);
-    return batch_capacity() > 0 && (is_whole(task.rows) || takes_range) &&
-           task.k <= kMaxBatchHits && task.k_plus_excluded() <= kMaxBatchKPlusExcluded;
+bool DeviceEngine::tiles_serve(const Task& task, std::size_t queries) const {
+    const bool takes_range = queries >= kMinBatchOfRanges || min_tiles_batch() == 1;
+    return code_capacity() > 0 && (is_whole(task.rows) || takes_range) && task.k <= kMaxBatchHits &&
+           task.k_plus_excluded() <= kMaxBatchKPlusExcluded;
+}
+
+bool DeviceEngine::plane_pass_serves(const Task& task, std::size_t queries) const {
+    const bool tiles_are_faster =
+        code_capacity() > 0 && (queries > kMaxPlaneRun || task.k > kMaxPlaneHits);
+    return shard_->plane_capacity() > 0 && queries > 1 && !tiles_are_faster &&
+           is_whole(task.rows) && task.k <= kMaxBatchHits &&
+           shard_->plane_pass_serves(task.k_plus_excluded());
 }
 
 bool DeviceEngine::few_rows_serve(const Task& task) const {
@@ -173,19 +181,21 @@ double DeviceEngine::error_of(Estimate estimate) const {
 }
 
 /// Answers each query by the fastest pass that can, and by the next where that overflows: by the
-/// few rows that its filter leaves; with others over code tiles or the plane; alone or with a few
-/// over the plane, or in float32; canonical scores of all rows.
+/// few rows that its filter leaves; with others over the plane or code tiles; alone over the plane
+/// or in float32; canonical scores of all rows.
 Status DeviceEngine::answer(std::span<const QueryShare> shares) {
     std::vector<Task> tasks;
     tasks.reserve(shares.size());
     std::vector<std::size_t> few;
-    std::vector<std::size_t> together;
+    std::vector<std::size_t> by_plane;
+    std::vector<std::size_t> by_tiles;
     std::vector<std::size_t> alone;
     std::vector<std::size_t> scored;
     for (std::size_t i = 0; i < shares.size(); ++i) {
         assert(shares[i].query->k > 0);
         Task& task = tasks.emplace_back(shares[i]);
-        if (code_capacity() == 0 || task.k_plus_excluded() > kMaxBatchKPlusExcluded)
+        const bool plane = plane_pass_serves(task, shares.size());
+        if (plane || code_capacity() == 0 || task.k_plus_excluded() > kMaxBatchKPlusExcluded)
             task.sort_excluded();
         if (needs_all_scores(task)) {
             scored.push_back(i);
@@ -193,24 +203,30 @@ Status DeviceEngine::answer(std::span<const QueryShare> shares) {
             task.sort_excluded();
             few.push_back(i);
         } else {
-            (batch_serves(task, shares.size()) ? together : alone).push_back(i);
+            (plane ? by_plane : tiles_serve(task, shares.size()) ? by_tiles : alone).push_back(i);
         }
     }
     Status done = run_together(tasks, few, Together::few_rows, code_capacity(), alone);
     if (!done) return done;
 
-    while (!together.empty() && together.size() % batch_capacity() > 0 &&
-           together.size() % batch_capacity() < min_batch()) {
-        alone.push_back(together.back());
-        together.pop_back();
-    }
-    const bool by_tiles = code_capacity() > 0;
+    if (by_plane.size() == 1) alone.push_back(std::exchange(by_plane, {}).front());
     std::vector<std::size_t> overflowed;
-    done = run_together(tasks, together, by_tiles ? Together::tiles : Together::plane,
-                        pass_queries(together.size()), overflowed);
+    done = run_together(tasks, by_plane, Together::plane, shard_->plane_capacity(), overflowed);
     if (!done) return done;
-    bool most_room = by_tiles && together.size() <= kMaxRoomyCodePass;
-    if (by_tiles && !most_room && overflowed.size() >= min_batch()) {
+    const bool tiles = code_capacity() > 0;
+    std::vector<std::size_t>& next_way = tiles ? by_tiles : alone;
+    next_way.insert(next_way.end(), overflowed.begin(), overflowed.end());
+    overflowed.clear();
+    while (!by_tiles.empty() && by_tiles.size() % code_capacity() > 0 &&
+           by_tiles.size() % code_capacity() < min_tiles_batch()) {
+        alone.push_back(by_tiles.back());
+        by_tiles.pop_back();
+    }
+    done =
+        run_together(tasks, by_tiles, Together::tiles, pass_queries(by_tiles.size()), overflowed);
+    if (!done) return done;
+    bool most_room = tiles && by_tiles.size() <= kMaxRoomyCodePass;
+    if (tiles && !most_room && overflowed.size() >= min_tiles_batch()) {
         most_room = true;
         const std::vector<std::size_t> again = std::exchange(overflowed, {});
         done = run_together(tasks, again, Together::tiles, kMaxRoomyCodePass, overflowed);
@@ -225,7 +241,7 @@ Status DeviceEngine::answer(std::span<const QueryShare> shares) {
     std::vector<std::size_t> with_room;
     for (const std::size_t i : overflowed) {
         const bool try_tiles =
-            by_tiles && !had_most_room[i] && batch_serves(tasks[i], kMinBatchOfRanges);
+            tiles && !had_most_room[i] && tiles_serve(tasks[i], kMinBatchOfRanges);
         (try_tiles ? with_room : scored).push_back(i);
     }
     done = run_together(tasks, with_room, Together::tiles, kMaxRoomyCodePass, scored);
@@ -241,42 +257,26 @@ Status DeviceEngine::answer(std::span<const QueryShare> shares) {
 Status DeviceEngine::run_alone(std::span<Task> tasks, std::span<const std::size_t> which,
                                std::vector<std::size_t>& overflowed,
                                std::vector<std::size_t>& unanswered) {
-    std::vector<std::size_t> sharing;
     for (const std::size_t& i : which) {
         Task& task = tasks[i];
         task.sort_excluded();
         const std::optional<Estimate> by = estimate_alone(task);
         if (!by) {
             unanswered.push_back(i);
-        } else if (*by == Estimate::plane && is_whole(task.rows)) {
-            sharing.push_back(i);
-        } else {
-            // A scan for one reads the rows of its range alone.
-            Status done = run_bounded(tasks, std::span(&i, 1), *by, overflowed);
-            if (!done) return done;
+            continue;
         }
-    }
-    for (std::span<const std::size_t> left = sharing; !left.empty();) {
-        const auto next = left.first(std::min(left.size(), shard_->scan_capacity()));
-        left = left.subspan(next.size());
-        Status done = run_bounded(tasks, next, Estimate::plane, overflowed);
+        if (!std::exchange(lone_started_, false)) {
+            const PassQuery pass = task.pass_query(error_of(*by));
+            if (Status done = shard_->start_bounded(pass, *by); !done) return done;
+        }
+        const Pass pass = *by == Estimate::plane ? Pass::plane : Pass::float32;
+        Status done = take_answers(tasks, std::span(&i, 1), {pass, false, 0}, overflowed);
         if (!done) return done;
     }
     return {};
 }
 
-Status DeviceEngine::run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which,
-                                 Estimate estimate, std::vector<std::size_t>& overflowed) {
-    if (!std::exchange(lone_started_, false)) {
-        std::vector<PassQuery> pass;
-        for (const std::size_t i : which) pass.push_back(tasks[i].pass_query(error_of(estimate)));
-        if (Status done = shard_->start_bounded(pass, estimate); !done) return done;
-    }
-    const Pass pass = estimate == Estimate::plane ? Pass::plane : Pass::float32;
-    return take_answers(tasks, which, {pass, false, 0}, overflowed);
-}
-
-/// While the device works through a pass over code tiles, the host takes the answers of the one
+/// While the device works through a pass, the host takes the answers of the one
 /// before and prepares the one after.
 Status DeviceEngine::run_together(std::span<const Task> tasks, std::span<const std::size_t> which,
                                   Together way, std::size_t max_queries,
@@ -284,24 +284,20 @@ Status DeviceEngine::run_together(std::span<const Task> tasks, std::span<const s
     const Pass pass = way == Together::tiles   ? Pass::int8
                       : way == Together::plane ? Pass::plane
                                                : Pass::float64;
-    const std::size_t slots = way == Together::plane ? 1 : kSlots;
     std::span<const std::size_t> running;  // in the slot before `slot`
     std::size_t slot = 0;
     const auto take_running = [&]() -> Status {
         if (running.empty()) return {};
-        const std::size_t of = (slot + slots - 1) % slots;
+        const std::size_t of = (slot + kSlots - 1) % kSlots;
         return take_answers(tasks, std::exchange(running, {}), {pass, true, of}, overflowed);
     };
     while (!which.empty()) {
-        if (slots == 1) {
-            if (Status done = take_running(); !done) return done;
-        }
         const auto next = which.first(std::min(max_queries, which.size()));
         which = which.subspan(next.size());
         if (Status done = start_together(tasks, next, way, slot); !done) return done;
         if (Status done = take_running(); !done) return done;
         running = next;
-        slot = (slot + 1) % slots;
+        slot = (slot + 1) % kSlots;
     }
     return take_running();
 }
@@ -315,7 +311,7 @@ Status DeviceEngine::start_together(std::span<const Task> tasks, std::span<const
         case Together::tiles:
             return shard_->start_code_pass(pass, slot);
         case Together::plane:
-            return shard_->start_plane_pass(pass);
+            return shard_->start_plane_pass(pass, slot);
         case Together::few_rows:
             return shard_->start_few_rows(pass, slot);
     }
@@ -327,8 +323,7 @@ Status DeviceEngine::take_answers(std::span<const Task> tasks, std::span<const s
     const auto [pass, many, slot] = started;
     work_meanwhile();
     for (const std::size_t i : which) tasks[i].answer->hits.reserve(tasks[i].k);
-    const bool in_slot = pass == Pass::int8 || pass == Pass::float64;
-    if (Status done = in_slot ? shard_->wait(slot) : shard_->wait(); !done) return done;
+    if (Status done = many ? shard_->wait(slot) : shard_->wait(); !done) return done;
     Certificate certificate;
     if (Status done = set_device_ms(slot, certificate); !done) return done;
     certificate.pass = pass;
@@ -345,7 +340,7 @@ Status DeviceEngine::take_answers(std::span<const Task> tasks, std::span<const s
         answer.certificate.scanned = tasks[which[at]].rows.size();
         take_hits(at, slot, answer);
         if (pass == Pass::float64) answer.certificate.scanned = answer.certificate.rescored;
-        set_read_bytes(many, answer.certificate);
+        set_read_bytes(answer.certificate);
     }
     return {};
 }
@@ -358,7 +353,7 @@ Status DeviceEngine::run_scored(const Task& task) {
     answer.certificate.pass = Pass::float64;
     answer.certificate.scanned = task.rows.size();
     answer.certificate.rescored = task.rows.size();
-    set_read_bytes(false, answer.certificate);
+    set_read_bytes(answer.certificate);
     bool overflow = true;
     if (task.fits_device()) {
         overflow = false;
@@ -475,7 +470,7 @@ void DeviceEngine::take_hits(std::size_t at, std::size_t slot, Answer& answer) c
     answer.certificate.rejected_below = found.facts.floor;
 }
 
-void DeviceEngine::set_read_bytes(bool many, Certificate& certificate) const {
+void DeviceEngine::set_read_bytes(Certificate& certificate) const {
     const std::size_t row_bytes = model_.dim() * sizeof(float);
     if (certificate.pass == Pass::int8) {
         certificate.read_bytes =
@@ -490,8 +485,7 @@ void DeviceEngine::set_read_bytes(bool many, Certificate& certificate) const {
     certificate.read_bytes =
         planes::PlaneShape{static_cast<std::size_t>(certificate.scanned), model_.dim()}.bytes() +
         certificate.rescored * row_bytes;
-    if (shard_->holds_int8_codes() && (many || !residency_.vectors))
-        certificate.read_bytes += certificate.survivors * model_.dim();
+    if (shard_->holds_int8_codes()) certificate.read_bytes += certificate.survivors * model_.dim();
 }
 
 Status DeviceEngine::set_device_ms(std::size_t slot, Certificate& certificate) const {

@@ -56,7 +56,7 @@ class DeviceEngine {
     /// A pass that was started.
     struct Started {
         Pass pass;
-        bool many;  ///< not one of run_bounded
+        bool many;  ///< by run_together
         std::size_t slot;
     };
 
@@ -64,16 +64,13 @@ class DeviceEngine {
                  std::unique_ptr<ThreadPool> writers, std::unique_ptr<Shard> shard);
 
     Status answer(std::span<const QueryShare> shares);
-    /// Answers tasks[which[i]] over the plane, alone or with a few, or alone in float32. Appends
-    /// those that overflow to `overflowed`, and those for which there are neither a plane nor
-    /// vectors to `unanswered`.
+    /// Answers tasks[which[i]] one by one, over the plane or in float32. Appends those that
+    /// overflow to `overflowed`, and those for which there are neither a plane nor vectors to
+    /// `unanswered`.
     Status run_alone(std::span<Task> tasks, std::span<const std::size_t> which,
                      std::vector<std::size_t>& overflowed, std::vector<std::size_t>& unanswered);
-    /// Answers tasks[which[i]], one in float32 or several by one scan of the plane; appends those
-    /// that overflow to `overflowed`.
-    Status run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which,
-                       Estimate estimate, std::vector<std::size_t>& overflowed);
-    /// Does the same for tasks[which[i]] by passes of up to `max_queries`.
+    /// Answers tasks[which[i]] by passes of up to `max_queries`; appends those that overflow to
+    /// `overflowed`.
     Status run_together(std::span<const Task> tasks, std::span<const std::size_t> which,
                         Together way, std::size_t max_queries,
                         std::vector<std::size_t>& overflowed);
@@ -82,20 +79,17 @@ class DeviceEngine {
     /// Waits for a pass and takes its answers.
     Status take_answers(std::span<const Task> tasks, std::span<const std::size_t> which,
                         Started started, std::vector<std::size_t>& overflowed);
-    /// Sets survivors and read_bytes from pass, scanned and rescored. `many`: the pass was of many
-    /// queries. Those over the plane read int8 codes where there are any.
-    void set_read_bytes(bool many, Certificate& certificate) const;
-    /// Maximum number of queries of a pass of many; 0: there is no such pass.
-    std::size_t batch_capacity() const {
-        return code_capacity() > 0 ? code_capacity() : shard_->plane_capacity();
-    }
+    /// Sets survivors and read_bytes from pass, scanned and rescored.
+    void set_read_bytes(Certificate& certificate) const;
     std::size_t code_capacity() const { return shard_->code_capacity(); }
-    /// Maximum number of queries of each such pass in a run of that many.
+    /// Maximum number of queries of each pass over code tiles in a run of that many.
     std::size_t pass_queries(std::size_t queries) const;
     /// Fewest queries of such a pass. Where the device holds nothing else, one.
-    std::size_t min_batch() const;
-    /// Whether a pass of many can answer the task in a run of that many.
-    bool batch_serves(const Task& task, std::size_t queries) const;
+    std::size_t min_tiles_batch() const;
+    /// Whether a pass over code tiles, or over the plane, can answer the task in a run of that
+    /// many.
+    bool tiles_serve(const Task& task, std::size_t queries) const;
+    bool plane_pass_serves(const Task& task, std::size_t queries) const;
     /// Whether the filter leaves so few rows that all of them are scored.
     bool few_rows_serve(const Task& task) const;
     /// The number of rows that the filter leaves, at most.

@@ -22,6 +22,16 @@ __device__ inline float warp_max(float value) {
     return value;
 }
 
+__device__ inline std::uint32_t warp_max(std::uint32_t value) {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(kWholeWarp, value);
+#else
+    for (unsigned step = kWarp / 2; step > 0; step /= 2)
+        value = max(value, __shfl_xor_sync(kWholeWarp, value, step));
+    return value;
+#endif
+}
+
 /// The sum of the values of a warp's threads; all threads call it and get the result.
 __device__ inline std::uint32_t warp_sum(std::uint32_t value) {
 #if __CUDA_ARCH__ >= 800
@@ -82,10 +92,9 @@ __device__ inline double team_dot(const float* __restrict__ a, const float* __re
             }
 #pragma unroll
             for (unsigned j = 0; j < kAtOnce; ++j) {
-                // Intrinsics, so that no flag can fuse them. Beyond the end +0 is added, which
-                // changes no sum that began at +0.
-                sum =
-                    __dadd_rn(sum, __dmul_rn(static_cast<double>(x[j]), static_cast<double>(y[j])));
+                // A product of floats is exact, so that a fused operation gives the same bits.
+                // Beyond the end +0 is added, which changes no sum that began at +0.
+                sum = __fma_rn(static_cast<double>(x[j]), static_cast<double>(y[j]), sum);
             }
         }
     }
@@ -210,16 +219,6 @@ __device__ inline bool is_excluded(const DeviceQuery& query, const std::uint32_t
         }
     }
     return false;
-}
-
-/// The workspace of query number `q` of launch_plane_query.
-__device__ inline Workspace workspace_of_query(Workspace work, unsigned q) {
-    work.candidate_scores += q * kMaxCandidates;
-    work.counters += q * kCounters;
-    work.found += q * kFoundCapacity;
-    work.answers += q;
-    work.hits += q * kMaxHits;
-    return work;
 }
 
 /// Waits until the stream's previous kernel has ended and its writes are visible. For a kernel that

@@ -25,9 +25,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The smallest Residency::max_batch; below it, a device short of memory has no int8 codes.
-constexpr std::uint32_t kMinMaxBatch = 16;
-
 std::atomic<double> longest_count_ms = 0;
 
 /// The devices that the options name, all of which exist.
@@ -120,31 +117,34 @@ class MemoryNeeds {
     std::size_t limit_bytes_;
 };
 
-/// The residency that is fastest of those that fit: `whole`, or without code tiles, then without
-/// codes of one byte, then without vectors, with code tiles beside the plane, or alone, or with the
-/// plane alone; then with shorter batches, and last with the bare plane.
-Residency choose_residency(const MemoryNeeds& memory, const Residency& whole) {
-    const bool planes = whole.plane;
-    const bool code_tiles = whole.code_tiles;
-    Residency residency = whole;
-    if (memory.fits(residency)) return residency;
-    residency.code_tiles = false;
-    if (code_tiles && memory.fits(residency)) return residency;
-    residency.int8_codes = false;
-    if (memory.fits(residency) || !planes) return residency;
-    if (code_tiles) {
-        for (const bool plane : {true, false}) {
-            Residency tiles = whole;
-            tiles.vectors = false;
-            tiles.plane = tiles.int8_codes = plane;
-            if (memory.fits(tiles)) return tiles;
-        }
-    }
-    residency.vectors = false;
-    residency.int8_codes = true;
-    while (!memory.fits(residency) && residency.max_batch > kMinMaxBatch) residency.max_batch /= 2;
-    if (!memory.fits(residency)) residency.int8_codes = false;
-    return residency;
+/// The residencies, fastest first. `whole`: what a device with enough memory holds.
+std::vector<Residency> residencies(const Residency& whole, bool host_vectors, std::size_t dim) {
+    std::vector<Residency> all;
+    if (!host_vectors || !whole.plane) all.push_back(whole);
+    const auto add = [&](bool vectors, bool plane, bool code_tiles) {
+        if (code_tiles && !whole.code_tiles) return;
+        Residency next = whole;
+        next.vectors = vectors;
+        next.plane = plane;
+        next.int8_codes = plane && !vectors && dim <= kMaxInt8Dim;
+        next.code_tiles = code_tiles;
+        all.push_back(next);
+    };
+    if (!whole.plane) return all;
+    if (!host_vectors) add(true, true, false);
+    add(false, true, true);
+    add(false, false, true);
+    add(false, true, false);
+    return all;
+}
+
+/// The first residency that fits, or the last, which needs least.
+Residency choose_residency(const MemoryNeeds& memory, const Residency& whole, bool host_vectors,
+                           std::size_t dim) {
+    const std::vector<Residency> all = residencies(whole, host_vectors, dim);
+    const auto fits = [&](const Residency& residency) { return memory.fits(residency); };
+    const auto first = std::ranges::find_if(all, fits);
+    return first == all.end() ? all.back() : *first;
 }
 
 /// What a residency without vectors holds.
@@ -194,7 +194,6 @@ Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& 
     const bool code_tiles = options.planes && options.int8_pass;
     const Residency whole{.vectors = true,
                           .plane = options.planes,
-                          .int8_codes = options.planes,
                           .code_tiles = code_tiles,
                           .lists = options.lists->size() > 0};
     const auto needs_of = [&](const EnginePlan& plan) {
@@ -211,7 +210,7 @@ Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& 
     plan->context_ms = ms_since(begun);
 
     const MemoryNeeds memory = needs_of(*plan);
-    plan->residency = choose_residency(memory, whole);
+    plan->residency = choose_residency(memory, whole, options.host_vectors, model.dim());
     // Refused here, with advice, rather than by an allocation that fails.
     if (const DeviceFacts* device = memory.too_small(plan->residency)) {
         const std::size_t available = memory.available(*device);
@@ -232,7 +231,7 @@ Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& 
             "device {} has {} MB and the whole model needs {} MB: the device holds {} and reads "
             "vectors from page-locked host memory",
             device.device, memory.available(device) / 1000000,
-            memory.needed(device, {.vectors = true, .plane = true, .int8_codes = true}) / 1000000,
+            memory.needed(device, {.vectors = true, .plane = true}) / 1000000,
             holds(plan->residency)));
     }
     return plan;

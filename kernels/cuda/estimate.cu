@@ -165,8 +165,8 @@ cudaError_t load_kernels() {
     for (const auto load :
          {load_build_code_tiles_kernels, load_build_int8_codes_kernels,
           load_code_multiply_mma_kernels, load_code_pass_kernels, load_estimate_kernels,
-          load_few_rows_kernels, load_plane_multiply_kernels, load_plane_pass_kernels,
-          load_plane_query_kernels, load_score_kernels, load_select_kernels, load_stream_kernels}) {
+          load_few_rows_kernels, load_plane_pass_kernels, load_plane_query_kernels,
+          load_score_kernels, load_select_kernels, load_stream_kernels}) {
         if (const auto error = load(); error != cudaSuccess) return error;
     }
     return cudaSuccess;

@@ -19,11 +19,15 @@
 // Two kernels estimate: `scan` (float32) and `score` (canonical scores, any kind of query: slower,
 // and without an error).
 //
-// With a 4-bit plane of the model (docs/certified-search.md) two more read 13 % of the bytes.
-// For one query, or a few that share the reads, `plane_query` does all in one launch: an upper
-// bound for every row, the floor from canonical scores, and the rows whose bounds reach it. For
-// many queries `plane_pass` does all steps, part after part of the plane, and raises the cutoffs in
-// between. `code_pass` does the same with codes of one byte in place of 4 bits.
+// With a 4-bit plane of the model (docs/certified-search.md) two more read 13 % of the bytes. Each
+// does all steps in one launch, whose blocks wait for one another before a floor. `plane_query`
+// answers one query: an upper bound for every row, the floor from the canonical scores of the best
+// rows by estimate, and the rows whose bounds reach it. `plane_pass` answers up to kMaxPlanePass
+// queries on tensor cores: a first floor from a sample of the rows, the rows whose sums reach its
+// cutoff, a second floor from the best of these, and the canonical scores of what is left.
+//
+// `code_pass` answers more queries, by codes of one byte in place of 4 bits. It works through the
+// rows in parts, and raises the cutoffs between parts.
 //
 // tests/support/fake_cuda has these functions and the runtime for tests without a GPU.
 #pragma once
@@ -58,8 +62,6 @@ inline constexpr std::uint32_t kMaxKPlusExcluded = 2048;
 /// Maximum number of rows that `collect` may find for one query. With more (many ties) the list
 /// overflows, and another pass answers the query.
 inline constexpr std::uint32_t kFoundCapacity = 8192;
-/// Maximum number of queries of one launch_plane_query.
-inline constexpr std::uint32_t kMaxScanQueries = 2;
 /// Maximum number of rows whose canonical scores make the threshold of such a query.
 inline constexpr std::uint32_t kMaxCandidates = 2304;
 /// Maximum number of vectors of one launch_score.
@@ -70,16 +72,12 @@ inline constexpr std::uint32_t kMaxBatchKPlusExcluded = 256;
 /// Maximum number of rows that a pass of many queries may find for one. With more the query
 /// overflows.
 inline constexpr std::uint32_t kBatchFound = 1024;
-/// Maximum number of queries of a pass over the plane.
-inline constexpr std::uint32_t kMaxPlanePass = 1024;
-/// Maximum number of survivors of one part of the plane, for one query. With more it overflows.
-inline constexpr std::uint32_t kPlanePassSurvivors = 32768;
+/// Maximum number of queries of one launch_plane_pass.
+inline constexpr std::uint32_t kMaxPlanePass = 32;
 /// Size in bytes of a row's int8 codes is a multiple of this.
 inline constexpr std::uint32_t kInt8Step = 16;
 /// Largest dim with int8 codes: sums stay within 32 bits (docs/certified-search.md, §8).
 inline constexpr std::uint32_t kMaxInt8Dim = 1040;
-/// The first thresholds of a pass over the plane come from one group in this many, a power of two.
-inline constexpr std::uint32_t kPlaneSample = 8;
 
 /// Maximum number of queries of a pass over code tiles, and of one in which each has the most room
 /// for rows that come through.
@@ -243,7 +241,7 @@ enum QueryCounter : std::uint32_t {
     kBlocksDoneCounter,
     kRuledOutCounter,  ///< number of rows that int8 codes ruled out
     kArrivedCounter,   ///< number of blocks that have written their candidates' scores
-    kUnitCounter,      ///< number of units that warps of plane_query have taken
+    kUnitCounter,      ///< number of units that warps have taken from those that are no one's own
     kCounters,
 };
 /// Maximum number of warps that `scan` starts.
@@ -264,29 +262,6 @@ struct DeviceAnswer {
     std::uint32_t rescored = 0;   ///< rows whose canonical score was computed
     std::uint32_t survivors = 0;  ///< rows that the estimates did not rule out: the rescored ones,
                                   ///< and those that int8 codes ruled out then
-};
-
-/// Counters of a query during a pass over the plane.
-struct PlaneCounters {
-    std::uint32_t part_survivors = 0;  ///< survivors of the current part
-    std::uint32_t found = 0;
-    std::uint32_t rescored = 0;
-    std::uint32_t overflow = 0;   ///< 1: there were more rows than there is room for
-    std::uint32_t survivors = 0;  ///< survivors of the parts before
-};
-
-/// Intermediate results of a pass over the plane, per query. Device memory.
-struct PlaneWorkspace {
-    std::int8_t* digits = nullptr;        ///< (kMaxPlanePass, dim rounded up to kDigitStep)
-    planes::DigitFacts* facts = nullptr;  ///< (kMaxPlanePass)
-    std::int8_t* int8_digits = nullptr;   ///< (kMaxPlanePass, 2, int8_codes.stride): the high bytes
-                                          ///< of a query's digits, then the low bytes
-    planes::DigitFacts* int8_facts = nullptr;  ///< (kMaxPlanePass)
-    planes::PlaneCutoff* cutoffs = nullptr;    ///< (kMaxPlanePass)
-    double* floors = nullptr;                  ///< (kMaxPlanePass)
-    float* keys = nullptr;  ///< (kMaxPlanePass, plane.groups / kPlaneSample, rounded up)
-    std::uint32_t* survivors = nullptr;  ///< (kMaxPlanePass, kPlanePassSurvivors) local rows
-    PlaneCounters* counters = nullptr;   ///< (kMaxPlanePass)
 };
 
 /// A row that a pass over code tiles has not ruled out.
@@ -321,25 +296,24 @@ struct FewWorkspace {
     std::uint32_t* done = nullptr;    ///< (kMaxCodePass) blocks that have ended, 0 between passes
 };
 
-/// Intermediate results of a pass, and its answers. `count` is the number of its queries: 1, or in
-/// launch_plane_query up to kMaxScanQueries, or more for `found` and `answers` in passes of many
-/// queries.
+/// Intermediate results of a pass, and its answers. `count` is the number of its queries: 1, in
+/// launch_plane_pass up to kMaxPlanePass, for `answers` and `hits` more in passes of many queries.
 struct Workspace {
     float* maxima = nullptr;       ///< (groups) device
     double* floors = nullptr;      ///< (1) device
     float* warp_maxima = nullptr;  ///< (kMaxWarps) device: the largest maximum that each warp of
                                    ///< `scan` wrote
     std::uint32_t* counters = nullptr;  ///< (count, kCounters) device, 0 between passes
-    Found* found = nullptr;    ///< (count, kFoundCapacity) device, in a pass over the plane (count,
-                               ///< kBatchFound)
+    Found* found = nullptr;             ///< (kFoundCapacity) device, in launch_plane_pass (count,
+                                        ///< kBatchFound)
     double* scores = nullptr;  ///< (rows) device, for `score`: canonical scores, NaN for rows that
                                ///< are not eligible
     double* denominators = nullptr;     ///< (rows) device, for `score`: denominators of 3CosMul
-    float* candidate_scores = nullptr;  ///< (count, kMaxCandidates) device, for plane_query:
-                                        ///< canonical scores of the best rows of its blocks
+    float* candidate_scores = nullptr;  ///< (count, kMaxCandidates) device, for plane_query and
+                                        ///< plane_pass: canonical scores of the best rows of their
+                                        ///< blocks
     float* uppers = nullptr;  ///< device, for plane_query where a block's shared memory does not
-                              ///< hold its bounds: (blocks, count, PlaneGrid::block_bounds)
-    PlaneWorkspace plane;
+                              ///< hold its bounds: (blocks, PlaneGrid::block_bounds)
     CodeWorkspace code;
     FewWorkspace few;
     DeviceAnswer* answers = nullptr;  ///< (count) page-locked host memory
@@ -377,7 +351,6 @@ cudaError_t load_code_multiply_mma_kernels();
 cudaError_t load_code_pass_kernels();
 cudaError_t load_estimate_kernels();
 cudaError_t load_few_rows_kernels();
-cudaError_t load_plane_multiply_kernels();
 cudaError_t load_plane_pass_kernels();
 cudaError_t load_plane_query_kernels();
 cudaError_t load_score_kernels();
@@ -411,8 +384,7 @@ bool plane_serves(const DeviceModel& model, std::uint32_t k_plus_excluded,
 /// As scan_query_fits_parameters, for launch_plane_query.
 bool plane_query_fits_parameters(const DeviceModel& model, const DeviceQueries& queries);
 
-/// Answers up to kMaxScanQueries queries that plane_serves by the plane; if there are several,
-/// their range is the whole shard. Writes their answers and hits:
+/// Answers a query that plane_serves by the plane. Writes its answer and hits:
 ///  - floor = a canonical score that `k_plus_excluded` rows reach (-infinity, if it found fewer
 ///    rows), or min_score if that is more;
 ///  - the rescored rows are those whose upper bound reaches the floor and the uncovered rows; those
@@ -422,16 +394,25 @@ cudaError_t launch_plane_query(const DeviceModel& model, const DeviceQueries& qu
                                const Workspace& work, const DeviceShape& shape,
                                cudaStream_t stream);
 
-/// Maximum number of queries of one launch_plane_pass; 0: it cannot serve a shard of that size on
-/// that device.
-std::uint32_t plane_pass_capacity(std::size_t rows, std::uint32_t dim, const DeviceShape& shape);
+/// Maximum number of queries of one launch_plane_pass; 0: it cannot serve on that device.
+/// `int8_stride`: bytes of a row's int8 codes, in code tiles or DeviceInt8Codes; 0: there are none.
+std::uint32_t plane_pass_capacity(std::size_t dim, std::uint32_t int8_stride,
+                                  const DeviceShape& shape);
+
+/// As plane_serves, for launch_plane_pass.
+bool plane_pass_serves(const DeviceModel& model, std::uint32_t k_plus_excluded,
+                       const DeviceShape& shape);
 
 /// Writes the int8 codes of every row to `model.int8_codes`.
 cudaError_t launch_build_int8_codes(const DeviceModel& model, cudaStream_t stream);
 
-/// Answers up to kMaxPlanePass queries over all rows of a shard with a plane. Writes answers, and
-/// up to kMaxBatchHits hits per query. A query's k_plus_excluded is at most
-/// kMaxBatchKPlusExcluded. Of `queries` it reads only `queries`, `raw` and `excluded`.
+/// As scan_query_fits_parameters, for launch_plane_pass.
+bool plane_pass_fits_parameters(const DeviceModel& model, const DeviceQueries& queries);
+
+/// Answers up to kMaxPlanePass queries that plane_pass_serves by the plane. Writes answers, and up
+/// to kMaxBatchHits hits per query, as launch_plane_query does. A query overflows if more rows
+/// reach its first floor than there is room for, or more than kBatchFound its last. Of `queries` it
+/// reads only `queries`, `raw` and `excluded`.
 cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& queries,
                               const Workspace& work, const DeviceShape& shape, cudaStream_t stream);
 

@@ -29,8 +29,8 @@ struct PlaneGrid {
     bool shares_bounds = false;    ///< whether a block keeps bounds in shared memory, in place of
                                    ///< Workspace::uppers
 
-    /// For up to `queries` queries over `units` units of a plane with that many steps.
-    PlaneGrid(std::size_t units, std::size_t steps, std::size_t queries, const DeviceShape& shape) {
+    /// For a query over `units` units of a plane with that many steps.
+    PlaneGrid(std::size_t units, std::size_t steps, const DeviceShape& shape) {
         const auto divided_up = [](std::size_t value, std::size_t by) {
             return (value + by - 1) / by;
         };
@@ -44,21 +44,19 @@ struct PlaneGrid {
         fixed_rounds = static_cast<std::uint32_t>(fixed);
         max_rounds = static_cast<std::uint32_t>(fixed + 2 * (rounds - fixed));
         shares_bounds = true;
-        shares_bounds = kPlaneStaticShared + dynamic_bytes(steps, queries) <= shape.shared_bytes;
+        shares_bounds = kPlaneStaticShared + dynamic_bytes(steps) <= shape.shared_bytes;
     }
 
-    /// Bytes of the queries' digits, the lists of units and, where they are there, bounds in shared
+    /// Bytes of the query's digits, the lists of units and, where they are there, bounds in shared
     /// memory.
-    std::size_t dynamic_bytes(std::size_t steps, std::size_t queries) const {
-        const std::size_t digits = queries * steps * 2 * planes::kStepDims;
+    std::size_t dynamic_bytes(std::size_t steps) const {
+        const std::size_t digits = steps * 2 * planes::kStepDims;
         const std::size_t units = std::size_t{max_rounds} * kPlaneWarps * sizeof(std::uint32_t);
-        return digits + units + (shares_bounds ? queries * block_bounds() * sizeof(float) : 0);
+        return digits + units + (shares_bounds ? block_bounds() * sizeof(float) : 0);
     }
     /// Upper bounds that the blocks write to Workspace::uppers.
-    std::size_t uppers(std::size_t queries) const {
-        return shares_bounds ? 0 : blocks * queries * block_bounds();
-    }
-    /// Upper bounds that a block has room for, of each query.
+    std::size_t uppers() const { return shares_bounds ? 0 : blocks * block_bounds(); }
+    /// Upper bounds that a block has room for.
     GLOVED_HOST_DEVICE std::size_t block_bounds() const {
         return std::size_t{max_rounds} * kPlaneWarps * kUnitRows;
     }

@@ -1,6 +1,6 @@
-// One query by the 4-bit plane, or two that share its reads, in one launch: an upper bound for
-// every row, a threshold from the canonical scores of the rows with the best estimates, and the
-// canonical scores of the rows whose bounds reach it. docs/certified-search.md has the proof.
+// One query by the 4-bit plane, in one launch: an upper bound for every row, a threshold from the
+// canonical scores of the rows with the best estimates, and the canonical scores of the rows whose
+// bounds reach it. docs/certified-search.md has the proof.
 //
 // Expected limit: memory, 13 % of the float32 bytes. All blocks are on the device at once,
 // since they wait for one another before the threshold. The bounds stay in their blocks. A warp
@@ -55,7 +55,7 @@ constexpr unsigned kInlineExcluded = 16;
 /// Steps of digits that a row's int8 codes and bounds are multiplied with; zeros for the bounds.
 constexpr unsigned kMaxInt8Steps = int8_stride(kMaxInt8Dim) / planes::kStepDims;
 
-/// A single query as a parameter; where not `usable`, the queries are on the device.
+/// The query as a parameter; where not `usable`, it is on the device.
 struct InlineQuery {
     DeviceQuery query;
     uint4 digits[kInlineSteps];
@@ -123,17 +123,16 @@ struct BlockMemory {
     float raw[kInlineFloats];
     std::uint32_t excluded[kInlineExcluded];
     /// The best estimates of each half warp, and the rows that have them.
-    float best[kMaxScanQueries][kMaxBlockCandidates];
-    std::uint32_t best_rows[kMaxScanQueries][kMaxBlockCandidates];
+    float best[kMaxBlockCandidates];
+    std::uint32_t best_rows[kMaxBlockCandidates];
     std::uint32_t candidates[kMaxBlockCandidates];
-    double floors[kMaxScanQueries];
+    double floor;
     std::uint32_t list[kListRoom];  // candidates' scores, then rows that reach the floor
     std::uint32_t list_count;
     uint4 int8_digits[kMaxInt8Steps];
 };
 
-static_assert(sizeof(BlockMemory) + kMaxScanQueries * sizeof(DeviceQuery) +
-                  kThreads * sizeof(Found) + 256 <=
+static_assert(sizeof(BlockMemory) + sizeof(DeviceQuery) + kThreads * sizeof(Found) + 256 <=
               kPlaneStaticShared);
 
 /// Writes the canonical scores of the block's `count` best rows by estimate to `scores`, rounded
@@ -230,22 +229,19 @@ __device__ std::uint32_t drop_ruled_out(const DeviceModel& model, const Int8Cuto
 }
 
 /// Upper bounds of every row, then the rows that reach the threshold. kLoads: loads of kStepsAtOnce
-/// steps a row, or kAnySteps to read their number from the model. kMaxQueries: 1, or
-/// kMaxScanQueries for up to so many. `block_candidates`: rows of each block whose scores make the
-/// threshold.
-template <unsigned kLoads, unsigned kMaxQueries>
+/// steps a row, or kAnySteps to read their number from the model. `block_candidates`: rows of each
+/// block whose scores make the threshold.
+template <unsigned kLoads>
 __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, DeviceQueries queries,
                                                            InlineQuery inlined, PlaneGrid grid,
                                                            std::uint32_t block_candidates,
-                                                           Workspace all) {
-    constexpr bool kOneInRegisters = kLoads != kAnySteps && kMaxQueries == 1;
-    extern __shared__ uint4 shared_digits[];  // (count, steps), then units and bounds
+                                                           Workspace work) {
+    constexpr bool kInRegisters = kLoads != kAnySteps;
+    extern __shared__ uint4 shared_digits[];  // (steps), then units and bounds
     // As bytes: the types have constructors.
     __shared__ __align__(16) std::byte memory[sizeof(BlockMemory)];
     auto& shared = *reinterpret_cast<BlockMemory*>(memory);
-    __shared__ __align__(alignof(DeviceQuery))
-        std::byte shared_queries[kMaxQueries * sizeof(DeviceQuery)];
-    auto* const several = reinterpret_cast<DeviceQuery*>(shared_queries);
+    __shared__ __align__(alignof(DeviceQuery)) std::byte shared_query[sizeof(DeviceQuery)];
     using Barrier = ::cuda::barrier<::cuda::thread_scope_block>;
     __shared__ __align__(alignof(Barrier)) std::byte barrier[sizeof(Barrier)];
     auto& bests_written = *reinterpret_cast<Barrier*>(barrier);
@@ -254,18 +250,14 @@ __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, De
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned warp = threadIdx.x / kWarp;
     const std::uint32_t group_vectors = (plane.steps + 1) * kQuads;
-    const unsigned count = kMaxQueries == 1 ? 1 : queries.count;
     const auto* const on_device = reinterpret_cast<const uint4*>(queries.digits);
     // (max_rounds, kPlaneWarps): the units of each warp, in the order in which it handles them.
-    auto* const units = reinterpret_cast<std::uint32_t*>(shared_digits + count * plane.steps);
-    const std::size_t block_bounds = grid.block_bounds();
-    // (count, max_rounds, kPlaneWarps, kUnitRows)
-    float* const bounds =
-        grid.shares_bounds
-            ? reinterpret_cast<float*>(units + grid.max_rounds * kPlaneWarps)
-            : all.uppers + static_cast<std::size_t>(blockIdx.x) * count * block_bounds;
+    auto* const units = reinterpret_cast<std::uint32_t*>(shared_digits + plane.steps);
+    // (max_rounds, kPlaneWarps, kUnitRows)
+    float* const bounds = grid.shares_bounds
+                              ? reinterpret_cast<float*>(units + grid.max_rounds * kPlaneWarps)
+                              : work.uppers + blockIdx.x * grid.block_bounds();
 
-    // Several queries have the same range.
     const std::uint32_t first = inlined.usable ? inlined.query.first : queries.queries[0].first;
     const std::uint32_t last = inlined.usable ? inlined.query.last : queries.queries[0].last;
     const std::uint32_t first_unit = first / kUnitRows;
@@ -281,15 +273,15 @@ __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, De
             first_unit +
             (round < grid.fixed_rounds
                  ? round * warps + blockIdx.x * kPlaneWarps + warp
-                 : grid.fixed_rounds * warps + atomicAdd(&all.counters[kUnitCounter], 1U));
+                 : grid.fixed_rounds * warps + atomicAdd(&work.counters[kUnitCounter], 1U));
         units[round * kPlaneWarps + warp] = unit < last_unit ? unit : kNoUnit;
     };
     if (lane == 0) take_unit(0);
 
     // x, y: the high digits of components 0–3 and 4–7 of a step; z, w: the low ones.
     const unsigned step_of_lane = lane / kQuads;
-    uint4 digits[kOneInRegisters ? kLoads : 1];
-    if constexpr (kOneInRegisters) {
+    uint4 digits[kInRegisters ? kLoads : 1];
+    if constexpr (kInRegisters) {
 #pragma unroll
         for (unsigned j = 0; j < kLoads; ++j) {
             const unsigned step = step_of_lane + j * kStepsAtOnce;
@@ -298,72 +290,52 @@ __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, De
                 digits[j] = inlined.usable ? inlined.digits[step] : on_device[step];
         }
     } else {
-        for (unsigned i = threadIdx.x; i < count * plane.steps; i += kThreads)
+        for (unsigned i = threadIdx.x; i < plane.steps; i += kThreads)
             shared_digits[i] = inlined.usable ? inlined.digits[i] : on_device[i];
     }
-    if (threadIdx.x < count)
-        several[threadIdx.x] = inlined.usable ? inlined.query : queries.queries[threadIdx.x];
+    if (threadIdx.x == 0)
+        *reinterpret_cast<DeviceQuery*>(shared_query) =
+            inlined.usable ? inlined.query : queries.queries[0];
     if (inlined.usable) {
         for (unsigned i = threadIdx.x; i < model.dim; i += kThreads) shared.raw[i] = inlined.raw[i];
         if (threadIdx.x < inlined.query.excluded_count)
             shared.excluded[threadIdx.x] = inlined.excluded[threadIdx.x];
     }
     __syncthreads();
-    const DeviceQuery only = several[0];
-    const auto query_of = [&](unsigned q) -> const DeviceQuery& {
-        return kMaxQueries == 1 ? only : several[q];
-    };
+    const DeviceQuery query = *reinterpret_cast<const DeviceQuery*>(shared_query);
 
     // Which of a unit's 32 rows is this thread's own.
     const unsigned own = lane % kQuads * 4 + (lane >> 4 & 1) * 2 + (lane >> 3 & 1);
     const bool second = (lane & 4) != 0;
     const unsigned row_in_unit = own + (second ? planes::kGroupRows : 0);
-    float best[kMaxQueries];
-    std::uint32_t best_row[kMaxQueries];
-#pragma unroll
-    for (unsigned q = 0; q < kMaxQueries; ++q) {
-        best[q] = minus_infinity();
-        best_row[q] = 0;
-    }
-    const auto raw_of = [&](unsigned q) {
-        return inlined.usable ? static_cast<const float*>(shared.raw)
-                              : queries.raw + static_cast<std::size_t>(q) * model.stride;
-    };
+    float best = minus_infinity();
+    std::uint32_t best_row = 0;
+    const float* const raw = inlined.usable ? shared.raw : queries.raw;
     // Hands the best rows so far to the scout, which is the block's first warp: from them and those
-    // of the other blocks it finds the floors, while the other warps go on.
-    const auto find_floors = [&] {
+    // of the other blocks it finds the floor, while the other warps go on.
+    const auto find_floor = [&] {
         constexpr unsigned kHalfWarp = kWarp / 2;
-#pragma unroll
-        for (unsigned q = 0; q < kMaxQueries; ++q) {
-            for (unsigned distance = kHalfWarp / 2; distance > 0; distance /= 2) {
-                const float other = __shfl_xor_sync(kWholeWarp, best[q], distance);
-                const std::uint32_t other_row = __shfl_xor_sync(kWholeWarp, best_row[q], distance);
-                if (other > best[q] || (other == best[q] && other_row < best_row[q])) {
-                    best[q] = other;
-                    best_row[q] = other_row;
-                }
+        for (unsigned distance = kHalfWarp / 2; distance > 0; distance /= 2) {
+            const float other = __shfl_xor_sync(kWholeWarp, best, distance);
+            const std::uint32_t other_row = __shfl_xor_sync(kWholeWarp, best_row, distance);
+            if (other > best || (other == best && other_row < best_row)) {
+                best = other;
+                best_row = other_row;
             }
-            if (lane % kHalfWarp > 0) continue;
-            shared.best[q][threadIdx.x / kHalfWarp] = best[q];
-            shared.best_rows[q][threadIdx.x / kHalfWarp] = best_row[q];
+        }
+        if (lane % kHalfWarp == 0) {
+            shared.best[threadIdx.x / kHalfWarp] = best;
+            shared.best_rows[threadIdx.x / kHalfWarp] = best_row;
         }
         auto arrival = bests_written.arrive();
         if (warp > 0) return;
         bests_written.wait(std::move(arrival));
-        for (unsigned q = 0; q < count; ++q) {
-            score_candidates(
-                model, query_of(q), raw_of(q), block_candidates, shared.best[q],
-                shared.best_rows[q], shared.candidates,
-                workspace_of_query(all, q).candidate_scores + blockIdx.x * block_candidates);
-            __syncwarp();
-        }
-        wait_for_all_blocks(&all.counters[kArrivedCounter]);
-        for (unsigned q = 0; q < count; ++q) {
-            const double floor =
-                floor_of_candidates(query_of(q), workspace_of_query(all, q).candidate_scores,
-                                    gridDim.x * block_candidates, shared.list);
-            if (lane == 0) shared.floors[q] = floor;
-        }
+        score_candidates(model, query, raw, block_candidates, shared.best, shared.best_rows,
+                         shared.candidates, work.candidate_scores + blockIdx.x * block_candidates);
+        wait_for_all_blocks(&work.counters[kArrivedCounter]);
+        const double floor = floor_of_candidates(query, work.candidate_scores,
+                                                 gridDim.x * block_candidates, shared.list);
+        if (lane == 0) shared.floor = floor;
     };
     std::uint32_t round = 0;
     // With few units a warp, those at the end may be the best.
@@ -375,7 +347,7 @@ __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, De
         const std::uint32_t unit =
             round < grid.max_rounds ? units[round * kPlaneWarps + warp] : kNoUnit;
         if (!scouted && (round == scout_round || unit == kNoUnit)) {
-            find_floors();
+            find_floor();
             scouted = true;
         }
         if (unit == kNoUnit) break;
@@ -388,39 +360,28 @@ __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, De
             from + (second ? to_second : 0) + plane.steps * kQuads);
         const std::uint16_t projection = row_bounds[own];
         const std::uint16_t residual = row_bounds[planes::kGroupRows + own];
-        const auto bound = [&](unsigned q, const Sums& sums) {
+        const auto bound = [&](const Sums& sums) {
             const int sum = sums.of_own_row(lane);
             const std::uint32_t row = unit * kUnitRows + row_in_unit;
-            const DeviceQuery& query = query_of(q);
             float upper = minus_infinity();
             // Uncovered rows have neither projection nor residual.
             if (row < model.rows && (projection | residual) != 0 && (!second || to_second > 0) &&
                 admits(query, model, row)) {
                 float estimate = 0;
                 upper = row_upper(sum, projection, residual, query.upper, estimate);
-                if (estimate > best[q]) {
-                    best[q] = estimate;
-                    best_row[q] = row;
+                if (estimate > best) {
+                    best = estimate;
+                    best_row = row;
                 }
             }
-            bounds_of_unit[q * block_bounds + row_in_unit] = upper;
+            bounds_of_unit[row_in_unit] = upper;
         };
+        Sums sums;
         if constexpr (kLoads == kAnySteps) {
-            Sums sums[kMaxQueries];
             for (unsigned step = step_of_lane; step < plane.steps; step += kStepsAtOnce) {
                 const unsigned at = step * kQuads + lane % kQuads;
-                const uint4 codes[2] = {__ldcs(from + at), __ldcs(from + to_second + at)};
-#pragma unroll
-                for (unsigned q = 0; q < kMaxQueries; ++q) {
-                    if (q >= count) break;
-                    const uint4 by = shared_digits[q * plane.steps + step];
-                    sums[q].add(0, codes[0], by);
-                    sums[q].add(1, codes[1], by);
-                }
-            }
-#pragma unroll
-            for (unsigned q = 0; q < kMaxQueries; ++q) {
-                if (q < count) bound(q, sums[q]);
+                sums.add(0, __ldcs(from + at), shared_digits[step]);
+                sums.add(1, __ldcs(from + to_second + at), shared_digits[step]);
             }
         } else {
             uint4 codes[2][kLoads];
@@ -434,108 +395,84 @@ __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, De
                 }
             }
 #pragma unroll
-            for (unsigned q = 0; q < kMaxQueries; ++q) {
-                if (q >= count) break;
-                Sums sums;
+            for (unsigned j = 0; j < kLoads; ++j) {
 #pragma unroll
-                for (unsigned j = 0; j < kLoads; ++j) {
-                    uint4 by{0, 0, 0, 0};
-                    const unsigned step = step_of_lane + j * kStepsAtOnce;
-                    if constexpr (kOneInRegisters) {
-                        by = digits[j];
-                    } else if (step < plane.steps) {
-                        by = shared_digits[q * plane.steps + step];
-                    }
-#pragma unroll
-                    for (unsigned g = 0; g < 2; ++g) sums.add(g, codes[g][j], by);
-                }
-                bound(q, sums);
+                for (unsigned g = 0; g < 2; ++g) sums.add(g, codes[g][j], digits[j]);
             }
         }
+        bound(sums);
         ++round;
     }
     __syncthreads();
 
-#pragma unroll
-    for (unsigned q = 0; q < kMaxQueries; ++q) {
-        if (q >= count) break;
-        const Workspace work = workspace_of_query(all, q);
-        const DeviceQuery& query = query_of(q);
-        const double floor = shared.floors[q];
-        const float cutoff = __double2float_rd(floor);
-        // Rows in host memory are read only where int8 codes do not rule them out.
-        const bool by_int8 = model.vectors_on_host && model.int8_codes.rows != nullptr;
-        Int8Cutoff second_cutoff;
-        if (by_int8) {
-            for (unsigned i = threadIdx.x; i < model.int8_codes.stride / planes::kStepDims;
-                 i += kThreads) {
-                const bool there = i < plane.steps;
-                shared.int8_digits[i] = !there           ? uint4{0, 0, 0, 0}
-                                        : inlined.usable ? inlined.digits[i]
-                                                         : on_device[q * plane.steps + i];
-            }
-            second_cutoff = int8_cutoff(query.digits, floor, model.dim);
+    const double floor = shared.floor;
+    const float cutoff = __double2float_rd(floor);
+    // Rows in host memory are read only where int8 codes do not rule them out.
+    const bool by_int8 = model.vectors_on_host && model.int8_codes.rows != nullptr;
+    Int8Cutoff second_cutoff;
+    if (by_int8) {
+        for (unsigned i = threadIdx.x; i < model.int8_codes.stride / planes::kStepDims;
+             i += kThreads) {
+            const bool there = i < plane.steps;
+            shared.int8_digits[i] = !there           ? uint4{0, 0, 0, 0}
+                                    : inlined.usable ? inlined.digits[i]
+                                                     : on_device[i];
         }
-        std::uint32_t scored = 0;
-        std::uint32_t ruled_out = 0;
-        const std::uint32_t* const excluded = inlined.usable ? shared.excluded : queries.excluded;
-        const auto take = [&](std::uint32_t row, double score) {
-            ++scored;
-            if (!(score >= floor) || is_excluded(query, excluded, row)) return;
-            const std::uint32_t at = atomicAdd(&work.counters[kFoundCounter], 1U);
-            if (at < kFoundCapacity) work.found[at] = {score, row, 0};
-        };
-        // Lists the rows of rounds `begin` to `end` - 1 that reach the cutoff, and returns their
-        // number, which may be more than there is room for.
-        const auto list_rows = [&](std::uint32_t begin, std::uint32_t end) {
-            __syncthreads();
-            if (threadIdx.x == 0) shared.list_count = 0;
-            __syncthreads();
-#pragma unroll 4
-            for (std::uint32_t i = begin; i < min(end, round); ++i) {
-                const float upper = bounds[q * block_bounds + i * kThreads + threadIdx.x];
-                if (!(upper >= cutoff) || upper == minus_infinity()) continue;
-                const std::uint32_t at = atomicAdd(&shared.list_count, 1U);
-                if (at < kListRoom)
-                    shared.list[at] = units[i * kPlaneWarps + warp] * kUnitRows + lane;
-            }
-            __syncthreads();
-            return shared.list_count;
-        };
-        const auto score_list = [&] {
-            if (by_int8) ruled_out += drop_ruled_out(model, second_cutoff, shared);
-            score_rows<kThreads>(
-                model, query, raw_of(q), shared.list_count,
-                [&](std::uint32_t i) { return shared.list[i]; },
-                [&](std::uint32_t, std::uint32_t row, double score) { take(row, score); });
-        };
-        if (list_rows(0, grid.max_rounds) <= kListRoom) {
-            score_list();
-        } else {
-            constexpr std::uint32_t kRounds = kListRoom / kThreads;
-            for (std::uint32_t begin = 0; begin < grid.max_rounds; begin += kRounds) {
-                list_rows(begin, begin + kRounds);
-                score_list();
-            }
-        }
-        const std::uint32_t share = (model.uncovered_count + gridDim.x - 1) / gridDim.x;
-        const std::uint32_t from = min(blockIdx.x * share, model.uncovered_count);
-        score_rows<kThreads>(
-            model, query, raw_of(q), min(share, model.uncovered_count - from),
-            [&](std::uint32_t i) { return model.uncovered[from + i]; },
-            [&](std::uint32_t, std::uint32_t row, double score) {
-                if (admits(query, model, row)) take(row, score);
-            });
-        scored = warp_sum(scored);
-        if (lane == 0 && scored > 0) atomicAdd(&work.counters[kRescoredCounter], scored);
-        if (ruled_out > 0) atomicAdd(&work.counters[kRuledOutCounter], ruled_out);
+        second_cutoff = int8_cutoff(query.digits, floor, model.dim);
+    }
+    std::uint32_t scored = 0;
+    std::uint32_t ruled_out = 0;
+    const std::uint32_t* const excluded = inlined.usable ? shared.excluded : queries.excluded;
+    const auto take = [&](std::uint32_t row, double score) {
+        ++scored;
+        if (!(score >= floor) || is_excluded(query, excluded, row)) return;
+        const std::uint32_t at = atomicAdd(&work.counters[kFoundCounter], 1U);
+        if (at < kFoundCapacity) work.found[at] = {score, row, 0};
+    };
+    // Lists the rows of rounds `begin` to `end` - 1 that reach the cutoff, and returns their
+    // number, which may be more than there is room for.
+    const auto list_rows = [&](std::uint32_t begin, std::uint32_t end) {
         __syncthreads();
+        if (threadIdx.x == 0) shared.list_count = 0;
+        __syncthreads();
+#pragma unroll 4
+        for (std::uint32_t i = begin; i < min(end, round); ++i) {
+            const float upper = bounds[i * kThreads + threadIdx.x];
+            if (!(upper >= cutoff) || upper == minus_infinity()) continue;
+            const std::uint32_t at = atomicAdd(&shared.list_count, 1U);
+            if (at < kListRoom) shared.list[at] = units[i * kPlaneWarps + warp] * kUnitRows + lane;
+        }
+        __syncthreads();
+        return shared.list_count;
+    };
+    const auto score_list = [&] {
+        if (by_int8) ruled_out += drop_ruled_out(model, second_cutoff, shared);
+        score_rows<kThreads>(
+            model, query, raw, shared.list_count, [&](std::uint32_t i) { return shared.list[i]; },
+            [&](std::uint32_t, std::uint32_t row, double score) { take(row, score); });
+    };
+    if (list_rows(0, grid.max_rounds) <= kListRoom) {
+        score_list();
+    } else {
+        constexpr std::uint32_t kRounds = kListRoom / kThreads;
+        for (std::uint32_t begin = 0; begin < grid.max_rounds; begin += kRounds) {
+            list_rows(begin, begin + kRounds);
+            score_list();
+        }
     }
-    if (!is_last_block(&all.counters[kBlocksDoneCounter])) return;
-#pragma unroll
-    for (unsigned q = 0; q < kMaxQueries; ++q) {
-        if (q < count) rank<kThreads>(query_of(q), shared.floors[q], workspace_of_query(all, q));
-    }
+    const std::uint32_t share = (model.uncovered_count + gridDim.x - 1) / gridDim.x;
+    const std::uint32_t from = min(blockIdx.x * share, model.uncovered_count);
+    score_rows<kThreads>(
+        model, query, raw, min(share, model.uncovered_count - from),
+        [&](std::uint32_t i) { return model.uncovered[from + i]; },
+        [&](std::uint32_t, std::uint32_t row, double score) {
+            if (admits(query, model, row)) take(row, score);
+        });
+    scored = warp_sum(scored);
+    if (lane == 0 && scored > 0) atomicAdd(&work.counters[kRescoredCounter], scored);
+    if (ruled_out > 0) atomicAdd(&work.counters[kRuledOutCounter], ruled_out);
+    if (!is_last_block(&work.counters[kBlocksDoneCounter])) return;
+    rank<kThreads>(query, floor, work);
 }
 
 /// Rows of each block whose scores make the threshold.
@@ -551,15 +488,13 @@ PlaneGrid grid_of(const DeviceModel& model, const DeviceQueries& queries,
     const DeviceQuery& query = queries.host.queries[0];
     const std::uint32_t units =
         query.last > query.first ? (query.last - 1) / kUnitRows + 1 - query.first / kUnitRows : 0;
-    return {units, model.plane.steps, queries.count, shape};
+    return {units, model.plane.steps, shape};
 }
 
 template <unsigned kLoads>
 cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, const InlineQuery& inlined,
                 const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
     const PlaneGrid grid = grid_of(model, queries, shape);
-    const auto kernel =
-        queries.count == 1 ? plane_query<kLoads, 1> : plane_query<kLoads, kMaxScanQueries>;
     // Blocks that wait for one another have to be on the device together.
     cudaLaunchAttribute together{};
     together.id = cudaLaunchAttributeCooperative;
@@ -567,36 +502,31 @@ cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, const In
     cudaLaunchConfig_t config{};
     config.gridDim = grid.blocks;
     config.blockDim = kThreads;
-    config.dynamicSmemBytes = grid.dynamic_bytes(model.plane.steps, queries.count);
+    config.dynamicSmemBytes = grid.dynamic_bytes(model.plane.steps);
     config.stream = stream;
     config.attrs = &together;
     config.numAttrs = 1;
-    return cudaLaunchKernelEx(&config, kernel, model, queries, inlined, grid,
+    return cudaLaunchKernelEx(&config, plane_query<kLoads>, model, queries, inlined, grid,
                               block_candidates_of(queries.max_k_plus_excluded, grid), work);
 }
 
 }  // namespace
 
 cudaError_t load_plane_query_kernels() {
-    constexpr unsigned kMany = kMaxScanQueries;
-    return load_and_allow(plane_query<1, 1>, plane_query<2, 1>, plane_query<3, 1>,
-                          plane_query<4, 1>, plane_query<5, 1>, plane_query<kAnySteps, 1>,
-                          plane_query<1, kMany>, plane_query<2, kMany>, plane_query<3, kMany>,
-                          plane_query<4, kMany>, plane_query<5, kMany>,
-                          plane_query<kAnySteps, kMany>);
+    return load_and_allow(plane_query<1>, plane_query<2>, plane_query<3>, plane_query<4>,
+                          plane_query<5>, plane_query<kAnySteps>);
 }
 
 bool plane_serves(const DeviceModel& model, std::uint32_t k_plus_excluded,
                   const DeviceShape& shape) {
     if (model.plane.bytes == nullptr) return false;
-    const PlaneGrid grid(model.groups, model.plane.steps, 1, shape);
+    const PlaneGrid grid(model.groups, model.plane.steps, shape);
     return k_plus_excluded * kCandidatesPerHit <=
            grid.blocks * block_candidates_of(k_plus_excluded, grid);
 }
 
 bool plane_query_fits_parameters(const DeviceModel& model, const DeviceQueries& queries) {
-    return queries.count == 1 && model.dim <= kInlineFloats &&
-           queries.host.queries[0].excluded_count <= kInlineExcluded;
+    return model.dim <= kInlineFloats && queries.host.queries[0].excluded_count <= kInlineExcluded;
 }
 
 cudaError_t launch_plane_query(const DeviceModel& model, const DeviceQueries& queries,

@@ -177,8 +177,7 @@ void Shard::describe_model(const format::Model& model) {
               .uncovered_count = static_cast<std::uint32_t>(sizes_.uncovered),
               .vectors_on_host = !sizes_.residency.vectors,
               .plane = {},
-              .int8_codes = {.rows = sizes_.residency.vectors ? b.int8_codes.data()
-                                                              : b.host_int8_codes.data(),
+              .int8_codes = {.rows = b.host_int8_codes.data(),
                              .stride = static_cast<std::uint32_t>(sizes_.int8_stride)},
               .code_tiles = {.codes = b.tile_codes.data(),
                              .ranges = b.tile_ranges.data(),
@@ -404,11 +403,11 @@ void Shard::mark_filters(std::span<DeviceQuery> described) {
 
 /// Copies all at once: each copy takes some microseconds, however small.
 Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_t slot) {
-    const bool of_many = inputs == Inputs::raw || inputs == Inputs::raw_or_row;
+    const bool of_many =
+        inputs == Inputs::raw || inputs == Inputs::raw_or_row || inputs == Inputs::plane_pass;
     assert(queries.size() <= (of_many ? std::max(sizes_.plane_pass, sizes_.code_pass)
                                       : std::size_t{kMaxScoreVectors}));
-    assert(inputs != Inputs::plane_query || queries.size() <= sizes_.scan_queries);
-    assert(inputs != Inputs::scan || queries.size() == 1);
+    assert((inputs != Inputs::plane_query && inputs != Inputs::scan) || queries.size() == 1);
     if (Status used = use_device(device_); !used) return used;
     // An earlier copy may still read the staging buffer.
     if (slots_[slot].sent) {
@@ -465,6 +464,7 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
     }
     if (inputs == Inputs::scan && scan_query_fits_parameters(model_, queries_, shape_)) return {};
     if (inputs == Inputs::plane_query && plane_query_fits_parameters(model_, queries_)) return {};
+    if (inputs == Inputs::plane_pass && plane_pass_fits_parameters(model_, queries_)) return {};
     slots_[slot].sent = true;
     return copy_async(buffers.input.data(), static_cast<const std::byte*>(host),
                       any_missing ? layout.end : layout.raw, stream_);
@@ -536,10 +536,10 @@ Status Shard::send_in_pieces(std::span<const PassQuery> queries,
     return done;
 }
 
-Status Shard::start_bounded(std::span<const PassQuery> queries, Estimate estimate) {
+Status Shard::start_bounded(const PassQuery& query, Estimate estimate) {
     const bool by_plane = estimate == Estimate::plane;
     const Inputs inputs = by_plane ? Inputs::plane_query : Inputs::scan;
-    if (Status sent = send(queries, inputs); !sent) return sent;
+    if (Status sent = send({&query, 1}, inputs); !sent) return sent;
     if (by_plane) {
         slots_[0].hits_stride = kMaxHits;
         return check(launch_plane_query(model_, queries_, work_, shape_, stream_.get()),
@@ -551,11 +551,13 @@ Status Shard::start_bounded(std::span<const PassQuery> queries, Estimate estimat
     return done ? select(SelectSource::warp_maxima, warps) : done;
 }
 
-Status Shard::start_plane_pass(std::span<const PassQuery> queries) {
-    if (Status sent = send(queries, Inputs::raw); !sent) return sent;
-    slots_[0].hits_stride = kMaxBatchHits;
-    return check(launch_plane_pass(model_, queries_, work_, shape_, stream_.get()),
-                 "launch of plane_pass");
+Status Shard::start_plane_pass(std::span<const PassQuery> queries, std::size_t slot) {
+    if (Status sent = send(queries, Inputs::plane_pass, slot); !sent) return sent;
+    slots_[slot].hits_stride = kMaxBatchHits;
+    Status launched =
+        check(launch_plane_pass(model_, queries_, work_of(slot), shape_, stream_.get()),
+              "launch of plane_pass");
+    return launched ? mark_end(slot) : launched;
 }
 
 Workspace Shard::work_of(std::size_t slot) const {

@@ -85,8 +85,6 @@ class Shard {
     int device() const { return device_; }
     const Stream& stream() const { return stream_; }
     std::size_t device_bytes() const { return cuda::device_bytes(sizes_); }
-    /// Maximum number of queries that share a scan of the plane.
-    std::size_t scan_capacity() const { return sizes_.scan_queries; }
     /// Maximum number of queries of a pass over the plane; 0: there is none.
     std::size_t plane_capacity() const { return sizes_.plane_pass; }
     /// Maximum number of queries of a pass over code tiles; 0: there is none.
@@ -95,6 +93,11 @@ class Shard {
     bool plane_serves(std::size_t k_plus_excluded) const {
         return k_plus_excluded <= kMaxKPlusExcluded &&
                cuda::plane_serves(model_, static_cast<std::uint32_t>(k_plus_excluded), shape_);
+    }
+    /// Whether start_plane_pass can serve such a query.
+    bool plane_pass_serves(std::size_t k_plus_excluded) const {
+        return k_plus_excluded <= kMaxBatchKPlusExcluded &&
+               cuda::plane_pass_serves(model_, static_cast<std::uint32_t>(k_plus_excluded), shape_);
     }
 
     /// Copies norms and ranks to the device, computes inverse norms and int8 codes or code tiles
@@ -119,14 +122,14 @@ class Shard {
     }
     std::uint32_t stride() const { return model_.stride; }
 
-    /// Finds the hits of one query, or from the plane those of up to scan_capacity queries over all
-    /// rows. The sum of all their excluded rows is at most kMaxKPlusExcluded times their number.
-    Status start_bounded(std::span<const PassQuery> queries, Estimate estimate);
-    /// Finds the hits of up to plane_capacity queries over all rows. For each, k is at most
-    /// kMaxBatchHits, and k plus the number of excluded rows at most kMaxBatchKPlusExcluded.
-    Status start_plane_pass(std::span<const PassQuery> queries);
-    /// Does the same for up to code_capacity queries, each over the rows of its own range. The next
-    /// pass may start in another slot (below kSlots) before this one is waited for.
+    /// Finds the hits of one query. It has at most kMaxKPlusExcluded excluded rows.
+    Status start_bounded(const PassQuery& query, Estimate estimate);
+    /// Finds the hits of up to plane_capacity queries that plane_pass_serves. For each, k is at
+    /// most kMaxBatchHits. The next pass may start in another slot (below kSlots) before this one
+    /// is waited for.
+    Status start_plane_pass(std::span<const PassQuery> queries, std::size_t slot = 0);
+    /// Does the same for up to code_capacity queries; k plus the number of excluded rows is at most
+    /// kMaxBatchKPlusExcluded.
     Status start_code_pass(std::span<const PassQuery> queries, std::size_t slot = 0);
     /// Whether start_few_rows can serve.
     bool serves_few_rows() const { return model_.rows_by_rank != nullptr; }
@@ -149,7 +152,7 @@ class Shard {
 
     /// Waits for all that was started.
     Status wait();
-    /// Waits for the pass over code tiles that was started in that slot.
+    /// Waits for the pass that was started in that slot.
     Status wait(std::size_t slot);
     /// What the pass found for query number `query`. Call it after `wait`.
     ShardAnswer answer(std::size_t query, std::size_t slot = 0) const;
@@ -188,6 +191,7 @@ class Shard {
         raw_and_unit,
         scan,         ///< raw and unit, unless scan_query_fits_parameters
         plane_query,  ///< raw and digits, unless plane_query_fits_parameters
+        plane_pass,   ///< raw, unless plane_pass_fits_parameters
     };
     /// Describes the queries and copies them to the device. What is started on `stream_` then waits
     /// for the copy.

@@ -6,7 +6,6 @@
 #include "common/result.hpp"
 #include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/plane_grid.hpp"
-#include "kernels/cuda/plane_tiles.hpp"
 
 namespace gloved::kernels::cuda {
 namespace {
@@ -37,8 +36,7 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.ranks, n.rows);
     entry(b.uncovered, n.uncovered);
     entry(b.plane, n.plane.bytes(), plane);
-    entry(b.int8_codes, n.rows * n.int8_stride, vectors);
-    entry(b.host_int8_codes, n.rows * n.int8_stride, !vectors);
+    entry(b.host_int8_codes, n.rows * n.int8_stride);
 
     entry(b.tile_codes, n.tiles * kCodeTileRows * n.code_width);
     entry(b.tile_ranges, n.tiles);
@@ -49,21 +47,13 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.maxima, n.groups);
     entry(b.floors, 1);
     entry(b.warp_maxima, kMaxWarps);
-    entry(b.counters, n.scan_queries * kCounters);
-    entry(b.found, std::max(n.scan_queries * kFoundCapacity, n.plane_pass * kBatchFound));
+    const std::size_t plane_queries = std::max<std::size_t>(1, n.plane_pass);
+    entry(b.counters, plane_queries * kCounters);
+    entry(b.found, std::max<std::size_t>(kFoundCapacity, n.plane_pass * kBatchFound));
     entry(b.scores, n.rows);
     entry(b.denominators, n.rows);
-    entry(b.candidate_scores, n.scan_queries * kMaxCandidates, plane);
+    entry(b.candidate_scores, plane_queries * kMaxCandidates, plane);
     entry(b.uppers, n.uppers);
-    entry(b.plane_digits, n.plane_pass * n.digit_stride);
-    entry(b.plane_facts, n.plane_pass);
-    entry(b.int8_digits, n.plane_pass * 2 * n.int8_stride);
-    entry(b.int8_facts, n.plane_pass, n.int8_stride > 0);
-    entry(b.plane_cutoffs, n.plane_pass);
-    entry(b.plane_floors, n.plane_pass);
-    entry(b.plane_keys, n.plane_pass * n.keys);
-    entry(b.plane_survivors, n.plane_pass * kPlanePassSurvivors);
-    entry(b.plane_counters, n.plane_pass);
     // Room for queries that fill the last panel.
     entry(b.code_digits, kMaxCodePass * n.code_width, n.code_pass > 0);
     entry(b.code_facts, n.code_pass);
@@ -84,13 +74,13 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.few_done, kMaxCodePass, few);
     entry(b.host_scores, n.rows);
 
-    const std::size_t batch = std::max({n.scan_queries, n.plane_pass, n.code_pass});
+    const std::size_t batch = std::max(plane_queries, n.code_pass);
     for (ShardBuffers::Slot& slot : b.slots) {
-        const bool used = &slot == &b.slots.front() || n.code_pass > 0;
+        const bool used = &slot == &b.slots.front() || n.code_pass + n.plane_pass > 0;
         entry(slot.input, n.input, used);
         entry(slot.input_staging, n.input, used);
         entry(slot.answers, batch, used);
-        entry(slot.hits, std::max(n.scan_queries * kMaxHits, batch * kMaxBatchHits), used);
+        entry(slot.hits, std::max<std::size_t>(kMaxHits, batch * kMaxBatchHits), used);
     }
 }
 
@@ -110,8 +100,9 @@ ShardSizes::ShardSizes(std::size_t shard_rows, std::size_t dim, std::size_t unco
     const auto width = static_cast<std::uint32_t>(dim);
     stride = held.vectors ? rounded_up(dim, kStrideFloats) : dim;
     groups = divided_up(rows, kGroupRows);
-    const bool int8_on_host = held.int8_codes && !held.vectors && dim <= kMaxInt8Dim;
-    if (held.code_tiles) code_pass = std::min(code_pass_capacity(), held.max_batch);
+    if (held.int8_codes && !held.vectors && dim <= kMaxInt8Dim)
+        int8_stride = cuda::int8_stride(width);
+    if (held.code_tiles) code_pass = code_pass_capacity();
     if (code_pass > 0) {
         places = rows - uncovered;
         tiles = code_tiles(places);
@@ -120,19 +111,15 @@ ShardSizes::ShardSizes(std::size_t shard_rows, std::size_t dim, std::size_t unco
     }
     // Without int8 codes, reading from the host what such a pass lets through takes longer than
     // answering query by query.
-    if (held.plane && code_pass == 0 && (held.vectors || int8_on_host))
-        plane_pass = std::min(plane_pass_capacity(rows, width, shape), held.max_batch);
-    if (int8_on_host || (held.vectors && held.int8_codes && plane_pass > 0))
-        int8_stride = cuda::int8_stride(width);
-    // Without room for vectors there is none for more bounds.
-    if (held.plane && held.vectors) scan_queries = kMaxScanQueries;
-    for (std::size_t count = 1; held.plane && count <= scan_queries; ++count)
-        uppers = std::max(uppers, PlaneGrid(groups, plane.steps(), count, shape).uppers(count));
-    digit_stride = rounded_up(dim, kDigitStep);
-    keys = divided_up(plane.groups(), kPlaneSample);
-    const std::size_t batch = std::max({scan_queries, plane_pass, code_pass});
+    if (held.plane && (held.vectors || int8_stride > 0))
+        plane_pass = plane_pass_capacity(
+            dim,
+            static_cast<std::uint32_t>(int8_stride > 0 ? std::max(int8_stride, code_width) : 0),
+            shape);
+    if (held.plane) uppers = PlaneGrid(groups, plane.steps(), shape).uppers();
+    const std::size_t batch = std::max({std::size_t{1}, plane_pass, code_pass});
     excluded = std::max(batch * kMaxBatchKPlusExcluded, kMinExcluded);
-    const std::size_t digit_bytes = scan_queries * plane.steps() * 2 * planes::kStepDims;
+    const std::size_t digit_bytes = plane.steps() * 2 * planes::kStepDims;
     input = std::max(InputLayout(kMaxScoreVectors, kMaxScoreVectors, 0, stride, excluded).end,
                      InputLayout(batch, 0, digit_bytes, stride, excluded).end);
 }
@@ -172,15 +159,6 @@ Workspace workspace_of(const ShardBuffers& b) {
             .denominators = b.denominators.data(),
             .candidate_scores = b.candidate_scores.data(),
             .uppers = b.uppers.data(),
-            .plane = {.digits = b.plane_digits.data(),
-                      .facts = b.plane_facts.data(),
-                      .int8_digits = b.int8_digits.data(),
-                      .int8_facts = b.int8_facts.data(),
-                      .cutoffs = b.plane_cutoffs.data(),
-                      .floors = b.plane_floors.data(),
-                      .keys = b.plane_keys.data(),
-                      .survivors = b.plane_survivors.data(),
-                      .counters = b.plane_counters.data()},
             .code = {.digits = b.code_digits.data(),
                      .facts = b.code_facts.data(),
                      .floors = b.code_floors.data(),

@@ -19,15 +19,12 @@ namespace gloved::kernels::cuda {
 struct Residency {
     bool vectors = true;  ///< false: kernels read them from page-locked host memory, row by row
     bool plane = false;
-    /// Int8 codes besides the plane: on the device if the vectors are there, otherwise in
-    /// page-locked host memory. They rule out most rows that the plane does not rule out. Used for
-    /// many queries, and for one query if the vectors are on the host.
+    /// Without vectors: int8 codes besides the plane, in page-locked host memory. They rule out
+    /// most rows that the plane does not rule out.
     bool int8_codes = false;
-    /// The same codes in tiles for tensor cores, on the device. With vectors, instead of
-    /// int8_codes.
+    /// The same codes in tiles for tensor cores, on the device.
     bool code_tiles = false;
     bool lists = false;  ///< which lists each row is in, and the rows of short ones
-    std::uint32_t max_batch = kMaxPlanePass;  ///< maximum number of queries of a pass of many
 };
 
 /// Offsets in bytes, in the input buffer, of the arrays of DeviceQueries, which are copied to the
@@ -56,22 +53,18 @@ struct ShardSizes {
     std::size_t rows = 0;
     std::size_t uncovered = 0;
     planes::PlaneShape plane;
-    std::size_t stride = 0;        ///< floats of a vector, with padding
-    std::size_t groups = 0;        ///< groups of kGroupRows rows
-    std::size_t scan_queries = 1;  ///< maximum number of queries that share a scan of the plane
-    std::size_t uppers = 0;        ///< their upper bounds that blocks' shared memory does not hold
-    std::size_t plane_pass = 0;    ///< maximum number of queries of a pass over the plane
-    std::size_t code_pass = 0;     ///< of a pass over code tiles
-    std::size_t places = 0;        ///< rows with a place in the code tiles
-    std::size_t tiles = 0;         ///< number of code tiles
-    std::size_t code_width = 0;    ///< bytes of a row's codes in a tile
-    std::size_t code_lists = 0;    ///< number of lists of a pass over code tiles
-    std::size_t digit_stride = 0;  ///< bytes of a query's digits, one a component, with padding
-    std::size_t int8_stride = 0;   ///< bytes of a row's int8 codes
-    /// Groups of the plane from which a pass takes its first thresholds: every kPlaneSample-th.
-    std::size_t keys = 0;
-    std::size_t excluded = 0;  ///< maximum number of excluded rows of a pass
-    std::size_t input = 0;     ///< bytes of the input buffer
+    std::size_t stride = 0;       ///< floats of a vector, with padding
+    std::size_t groups = 0;       ///< groups of kGroupRows rows
+    std::size_t uppers = 0;       ///< bounds of a query that blocks' shared memory does not hold
+    std::size_t plane_pass = 0;   ///< maximum number of queries of a pass over the plane
+    std::size_t code_pass = 0;    ///< of a pass over code tiles
+    std::size_t places = 0;       ///< rows with a place in the code tiles
+    std::size_t tiles = 0;        ///< number of code tiles
+    std::size_t code_width = 0;   ///< bytes of a row's codes in a tile
+    std::size_t code_lists = 0;   ///< number of lists of a pass over code tiles
+    std::size_t int8_stride = 0;  ///< bytes of a row's int8 codes in host memory
+    std::size_t excluded = 0;     ///< maximum number of excluded rows of a pass
+    std::size_t input = 0;        ///< bytes of the input buffer
 };
 
 /// Passes over code tiles that may be under way at the same time: while one runs, the host prepares
@@ -87,7 +80,6 @@ struct ShardBuffers {
     DeviceBuffer<std::uint32_t> ranks;
     DeviceBuffer<std::uint32_t> uncovered;
     DeviceBuffer<std::byte> plane;
-    DeviceBuffer<std::int8_t> int8_codes;
     PinnedBuffer<std::int8_t> host_int8_codes;
     DeviceBuffer<std::int8_t> tile_codes;
     DeviceBuffer<Int8Range> tile_ranges;
@@ -107,15 +99,6 @@ struct ShardBuffers {
     DeviceBuffer<double> denominators;
     DeviceBuffer<float> candidate_scores;
     DeviceBuffer<float> uppers;
-    DeviceBuffer<std::int8_t> plane_digits;
-    DeviceBuffer<planes::DigitFacts> plane_facts;
-    DeviceBuffer<std::int8_t> int8_digits;
-    DeviceBuffer<planes::DigitFacts> int8_facts;
-    DeviceBuffer<planes::PlaneCutoff> plane_cutoffs;
-    DeviceBuffer<double> plane_floors;
-    DeviceBuffer<float> plane_keys;
-    DeviceBuffer<std::uint32_t> plane_survivors;
-    DeviceBuffer<PlaneCounters> plane_counters;
     DeviceBuffer<std::int8_t> code_digits;
     DeviceBuffer<planes::DigitFacts> code_facts;
     DeviceBuffer<double> code_floors;

@@ -84,10 +84,8 @@ std::size_t bytes_without_vectors(const format::Model& model, std::size_t shards
     return bytes;
 }
 
-/// What is there beside no vectors: the plane with int8 codes and short passes, or the bare plane.
-constexpr kernels::cuda::Residency kPlaneAlone{.plane = true, .int8_codes = true, .max_batch = 16};
-constexpr kernels::cuda::Residency kBarePlane{.plane = true};
-/// Code tiles beside the plane, or alone.
+/// What is there beside no vectors: the plane, code tiles beside it, or these alone.
+constexpr kernels::cuda::Residency kPlaneAlone{.plane = true, .int8_codes = true};
 constexpr kernels::cuda::Residency kPlaneAndTiles{
     .plane = true, .int8_codes = true, .code_tiles = true};
 constexpr kernels::cuda::Residency kTilesAlone{.code_tiles = true};
@@ -107,6 +105,7 @@ EnginePath plane_path(const std::string& name, std::vector<int> devices, const S
             auto residency = *without;
             residency.lists = options.lists->size() > 0;
             options.gpu_memory_bytes = bytes_without_vectors(model, devices.size(), residency);
+            options.host_vectors = true;
         }
         auto engine = require_engine("cuda", model, options);
         const kernels::GpuFacts facts = facts_of(*engine);
@@ -140,7 +139,6 @@ std::vector<EnginePath> plane_paths() {
             plane_path("plane_without_integer_products_lazy", {0}, no_integers),
             plane_path("plane_alone", {0}, eager, kPlaneAlone),
             plane_path("plane_alone_three_lazy", {0, 0, 0}, lazy, kPlaneAlone),
-            plane_path("plane_alone_bare_lazy", {0}, lazy, kBarePlane),
             plane_path("int8_one", {0}, eager, {}, true),
             plane_path("int8_wide", {0}, wide, {}, true),
             plane_path("int8_without_integer_products_lazy", {0}, no_integers, {}, true),
@@ -267,12 +265,11 @@ TEST_F(CudaHost, AShardUsesNoMoreMemoryThanItNeeds) {
         const std::size_t covered =
             model.rows() - kernels::planes::uncovered_rows(model.norms()).size();
         ASSERT_LT(covered, model.rows());
-        for (unsigned bits = 0; bits < 64; ++bits) {
+        for (unsigned bits = 0; bits < 32; ++bits) {
             const Residency residency{.vectors = (bits & 1) != 0,
                                       .plane = (bits & 2) != 0,
                                       .int8_codes = (bits & 4) != 0,
-                                      .code_tiles = (bits & 32) != 0,
-                                      .max_batch = (bits & 8) != 0 ? 16 : kMaxPlanePass};
+                                      .code_tiles = (bits & 8) != 0};
             if (!residency.vectors && !residency.plane) continue;
             Settings settings;
             settings.capability = (bits & 16) != 0 ? 75 : 90;
@@ -301,8 +298,7 @@ TEST_F(CudaHost, CodeTilesOfFewerPlacesNeedNoMoreMemory) {
     using namespace kernels::cuda;
     const auto device = read_device(0);
     ASSERT_TRUE(device);
-    const Residency residency{
-        .vectors = true, .plane = true, .int8_codes = true, .code_tiles = true};
+    const Residency residency{.vectors = true, .plane = true, .code_tiles = true};
     for (const std::size_t tiles : {std::size_t{2}, std::size_t{512}, std::size_t{1024}}) {
         const std::size_t rows = (tiles - 1) * kCodeTileRows + 1;
         const std::size_t needed = Shard::bytes_needed(rows, 8, device->shape, residency);
@@ -346,8 +342,9 @@ TEST_F(CudaHost, TheWaysToAnAnswerAreTheOnesMeant) {
     EXPECT_EQ(fewer[7].certificate.pass, Pass::float32);
     EXPECT_EQ(fewer[7].certificate.scanned, 4000U);
     EXPECT_EQ(fewer[8].certificate.pass, Pass::float64);
-    EXPECT_EQ(fewer[9].certificate.pass, Pass::int8);
-    EXPECT_EQ(fake_cuda::count_of("launch_code_pass"), 2U);
+    EXPECT_EQ(fewer[9].certificate.pass, Pass::plane);
+    EXPECT_EQ(fake_cuda::count_of("launch_code_pass"), 1U);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 1U);
     EXPECT_EQ(fake_cuda::count_of("launch_few_rows"), 2U);
     // 20,000 ties overflow the lists of candidates.
     Query everything = nearest(model, 5);
@@ -361,7 +358,7 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
     options.planes_always = true;
     options.int8_pass = false;
     const auto engine = require_engine("cuda", model, options);
-    EXPECT_EQ(facts_of(*engine).plane_pass_queries, 40U);
+    EXPECT_EQ(facts_of(*engine).plane_pass_queries, kernels::cuda::kMaxPlanePass);
     EXPECT_EQ(facts_of(*engine).int8_pass_queries, 0U);
     const auto pass_of = [&](const Query& query) {
         return to_string(run_one(*engine, query).certificate.pass);
@@ -383,15 +380,22 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
     Query in_range = nearest(model, 5);
     in_range.filter.rows = kernels::RowRange{3, 17};
     EXPECT_EQ(pass_of(in_range), "plane");
-    // Two whole passes, and what is too little for one.
+    // Two whole passes, and one of what is left. The first two are under way together.
     std::vector<Query> queries(82, nearest(model, 5));
     fake_cuda::arm({});
     for (const Answer& answer : run_all(*engine, queries)) {
         EXPECT_EQ(answer.certificate.pass, Pass::plane);
         EXPECT_LT(answer.certificate.rescored, model.rows() / 10);
     }
-    EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 2U);
-    EXPECT_EQ(fake_cuda::count_of("launch_plane_query"), 1U);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 3U);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_query"), 0U);
+    EXPECT_EQ(fake_cuda::count_of("cudaEventSynchronize"), 3U);
+    // A few are passed as a parameter.
+    queries.resize(2);
+    fake_cuda::arm({});
+    (void)run_all(*engine, queries);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 1U);
+    EXPECT_EQ(fake_cuda::count_of("cudaMemcpyAsync"), 0U);
     // What wants more than such a pass gives is answered without it.
     queries.assign(10, nearest(model, 5, kernels::cuda::kMaxBatchHits));
     queries[3].k += 1;
@@ -399,10 +403,11 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
     std::iota(queries[5].excluded.begin(), queries[5].excluded.end(), 100);
     queries[6].excluded = queries[5].excluded;
     queries[6].excluded.push_back(7);
+    queries[7].filter.rows = kernels::RowRange{3, 9000};
     fake_cuda::arm({});
     (void)run_all(*engine, queries);
     EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 1U);
-    EXPECT_EQ(fake_cuda::count_of("launch_plane_query"), 1U);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_query"), 3U);
 }
 
 TEST_F(CudaHost, TheWaysThroughCodeTilesAreTheOnesMeant) {
@@ -411,8 +416,8 @@ TEST_F(CudaHost, TheWaysThroughCodeTilesAreTheOnesMeant) {
     options.planes_always = true;
     const auto engine = require_engine("cuda", model, options);
     EXPECT_EQ(facts_of(*engine).int8_pass_queries, 40U);
-    EXPECT_EQ(facts_of(*engine).plane_pass_queries, 0U);
-    // Many by the tiles, two whole passes, and what is too little for one by a scan of the plane.
+    EXPECT_EQ(facts_of(*engine).plane_pass_queries, kernels::cuda::kMaxPlanePass);
+    // Many by the tiles, two whole passes, and what is too little for one alone by the plane.
     const std::vector<Query> queries(82, nearest(model, 5));
     Oracle oracle(model);
     fake_cuda::arm({});
@@ -426,12 +431,12 @@ TEST_F(CudaHost, TheWaysThroughCodeTilesAreTheOnesMeant) {
                   model.rows() * model.dim() + certificate.rescored * model.dim() * sizeof(float));
     }
     EXPECT_EQ(fake_cuda::count_of("launch_code_pass"), 2U);
-    EXPECT_EQ(fake_cuda::count_of("launch_plane_query"), 1U);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_query"), 2U);
     EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 0U);
     // No more copies and waits than the passes need.
-    EXPECT_EQ(fake_cuda::count_of("cudaMemcpyAsync"), 3U);
+    EXPECT_EQ(fake_cuda::count_of("cudaMemcpyAsync"), 2U);
     EXPECT_EQ(fake_cuda::count_of("cudaEventSynchronize"), 2U);
-    EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 1U);
+    EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 2U);
 }
 
 /// Buffers have room for a query of all rows. A query of fewer rows has its own grid.
@@ -444,9 +449,9 @@ TEST(PlaneGrid, FewerUnitsNeedNoMoreRoom) {
     shape.shared_bytes = kernels::cuda::kPlaneStaticShared;  // none for bounds
     std::size_t room = 0;
     for (std::size_t units = 1; units < 3000; ++units) {
-        const PlaneGrid grid(units, kSteps, 1, shape);
-        ASSERT_GE(grid.uppers(1), room) << units;
-        room = grid.uppers(1);
+        const PlaneGrid grid(units, kSteps, shape);
+        ASSERT_GE(grid.uppers(), room) << units;
+        room = grid.uppers();
         const std::size_t warps = std::size_t{grid.blocks} * kPlaneWarps;
         ASSERT_LE(grid.fixed_rounds * warps, units);
         // Warps that are done early find room for what others leave, and all together for all.
@@ -455,35 +460,64 @@ TEST(PlaneGrid, FewerUnitsNeedNoMoreRoom) {
     }
 }
 
-/// Two queries share the reads of the plane, but one of a range reads its rows alone.
-TEST_F(CudaHost, AFewQueriesShareAScan) {
+/// A few queries share the reads of the plane, unless they ask for many hits. More of them, and
+/// those that do, share code tiles. A query of a range reads its rows alone.
+TEST_F(CudaHost, AFewQueriesShareAPassOverThePlane) {
     const auto model = make_model(dir_ / "model", random_entries(20000, 20, 3));
-    EngineOptions options;
-    options.planes_always = true;
-    const auto engine = require_engine("cuda", model, options);
+    const auto engine = require_engine("cuda", model, {});
     Oracle oracle(model);
-    for (std::size_t count = 1; count <= kernels::cuda::kMaxScanQueries; ++count) {
+    struct Case {
+        std::size_t queries;
+        std::size_t k;
+        std::uint64_t plane;
+        std::uint64_t tiles;
+    };
+    for (const auto& [count, k, plane, tiles] :
+         {Case{2, 10, 1, 0}, {16, 10, 1, 0}, {17, 10, 0, 1}, {5, 32, 1, 0}, {5, 33, 0, 1}}) {
         std::vector<Query> queries;
         for (std::size_t i = 0; i < count; ++i) {
-            queries.push_back(nearest(model, static_cast<Row>(5 + i), 10 * i + 1));
-            queries.back().excluded = {static_cast<Row>(5 + i), static_cast<Row>(17 * i)};
+            queries.push_back(nearest(model, static_cast<Row>(5 + i), k));
+            queries.back().excluded = {static_cast<Row>(17 * i), static_cast<Row>(5 + i)};
         }
         queries.back().filter.rank_below = 9000;
         fake_cuda::arm({});
-        const auto answers = expect_oracle(*engine, oracle, queries);
-        EXPECT_EQ(fake_cuda::count_of("launch_plane_query"), 1U);
-        EXPECT_EQ(fake_cuda::launches(), 1U);
-        EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 1U);
-        for (const Answer& answer : answers) {
-            EXPECT_EQ(answer.certificate.pass, Pass::plane);
+        for (const Answer& answer : expect_oracle(*engine, oracle, queries)) {
+            EXPECT_EQ(answer.certificate.pass, plane > 0 ? Pass::plane : Pass::int8);
             EXPECT_LT(answer.certificate.rescored, model.rows() / 10);
         }
+        EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), plane) << count << " " << k;
+        EXPECT_EQ(fake_cuda::count_of("launch_code_pass"), tiles) << count << " " << k;
+        EXPECT_EQ(fake_cuda::launches(), 1U);
     }
     std::vector<Query> queries(3, nearest(model, 5));
     queries[1].filter.rows = kernels::RowRange{3, 9000};
     fake_cuda::arm({});
     (void)run_all(*engine, queries);
-    EXPECT_EQ(fake_cuda::count_of("launch_plane_query"), 2U);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 1U);
+    EXPECT_EQ(fake_cuda::launches(),
+              1U + fake_cuda::count_of("launch_scan") + fake_cuda::count_of("launch_select"));
+}
+
+/// What more rows tie for than the pass over the plane lists takes the next way.
+TEST_F(CudaHost, WhatOverflowsAPlanePassIsAnsweredByTheTilesOrAlone) {
+    auto entries = random_entries(8000, 20, 3);
+    const std::vector<float> same = entries[0].second;
+    for (std::size_t i = 0; i < 4000; ++i) entries[i].second = same;
+    const auto model = make_model(dir_ / "model", entries);
+    Oracle oracle(model);
+    for (const bool tiles : {true, false}) {
+        EngineOptions options;
+        options.planes_always = true;
+        options.int8_pass = tiles;
+        const auto engine = require_engine("cuda", model, options);
+        std::vector<Query> queries;
+        for (Row row = 0; row < 10; ++row) queries.push_back(nearest(model, row * 790));
+        std::size_t overflowed = 0;
+        for (const Answer& answer : expect_oracle(*engine, oracle, queries))
+            overflowed += answer.certificate.plane_overflowed ? 1U : 0U;
+        EXPECT_GT(overflowed, 0U) << tiles;
+        EXPECT_LT(overflowed, queries.size()) << tiles;
+    }
 }
 
 /// A device that holds codes of one byte alone answers every query by them.
@@ -491,6 +525,7 @@ TEST_F(CudaHost, TilesAloneAnswerSingleQueriesToo) {
     const auto model = make_model(dir_ / "model", random_entries(20000, 20, 3));
     EngineOptions options;
     options.gpu_memory_bytes = bytes_without_vectors(model, 1, kTilesAlone);
+    options.host_vectors = true;
     std::string said;
     options.log = [&](const std::string& line) { said += line; };
     const auto engine = require_engine("cuda", model, options);
@@ -600,7 +635,7 @@ TEST_F(CudaHost, ASmallModelsCodesAreForManyQueries) {
     EXPECT_FALSE(facts_of(*other).holds_plane);
     const std::vector<Query> queries(40, nearest(model, 5));
     Oracle oracle(model);
-    for (const auto& [count, pass] : {std::pair{3, "float32"}, {4, "int8"}, {40, "int8"}}) {
+    for (const auto& [count, pass] : {std::pair{1, "float32"}, {2, "plane"}, {40, "int8"}}) {
         const auto some = std::span(queries).first(static_cast<std::size_t>(count));
         for (const Answer& answer : expect_oracle(*engine, oracle, some))
             EXPECT_EQ(to_string(answer.certificate.pass), pass) << count;
@@ -612,15 +647,7 @@ TEST_F(CudaHost, ASmallModelsCodesAreForManyQueries) {
 TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
     const auto model = make_model(dir_ / "model", awkward_entries(3000, 30, 3));
     Oracle oracle(model);
-    struct Case {
-        std::vector<int> devices;
-        kernels::cuda::Residency residency;
-    };
-    for (const auto& [devices, residency] : {Case{{0}, kPlaneAlone},
-                                             {{0, 1, 0}, kPlaneAlone},
-                                             {{0}, kBarePlane},
-                                             {{0, 1, 0}, kBarePlane}}) {
-        const bool int8_codes = residency.int8_codes;
+    for (const std::vector<int>& devices : {std::vector{0}, {0, 1, 0}}) {
         Settings settings;
         settings.lazy = true;
         settings.devices = 2;
@@ -629,7 +656,8 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
         EngineOptions options;
         options.devices.numbers = devices;
         options.int8_pass = false;
-        options.gpu_memory_bytes = bytes_without_vectors(model, devices.size(), residency);
+        options.gpu_memory_bytes = bytes_without_vectors(model, devices.size(), kPlaneAlone);
+        options.host_vectors = true;
         options.log = [&](const std::string& line) { lines.push_back(line); };
         {
             const auto engine = require_engine("cuda", model, options);
@@ -639,9 +667,8 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
             EXPECT_EQ(fake_cuda::live().registrations, 1U);
             EXPECT_LE(fake_cuda::live().device_bytes, 2 * options.gpu_memory_bytes);
             EXPECT_EQ(facts_of(*engine).memory_bytes, fake_cuda::live().device_bytes);
-            const std::size_t int8_bytes = int8_codes ? model.rows() * 48 : 0;  // 30 codes, 8 bytes
-                                                                                // of bounds,
-                                                                                // rounded up
+            // 30 codes, 8 bytes of bounds, rounded up.
+            const std::size_t int8_bytes = model.rows() * 48;
             EXPECT_EQ(facts_of(*engine).host_bytes, model.vectors().size_bytes() + int8_bytes);
             const auto said = [&](const char* words) {
                 return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
@@ -653,10 +680,9 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
             fake_cuda::arm({});
             for (const Answer& answer : expect_oracle(*engine, oracle, queries))
                 EXPECT_EQ(answer.certificate.pass, Pass::plane);
-            // In one pass where int8 codes rule most survivors out.
-            EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), int8_codes ? devices.size() : 0);
-            EXPECT_EQ(fake_cuda::count_of("launch_plane_query"),
-                      int8_codes ? 0 : queries.size() * devices.size());
+            // In one pass, since int8 codes rule most survivors out.
+            EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), devices.size());
+            EXPECT_EQ(fake_cuda::count_of("launch_plane_query"), 0U);
             const format::PlaneShape plane{model.rows(), model.dim()};
             bool ruled_out = false;
             for (Row row = 0; row < model.rows(); row += 49) {
@@ -665,10 +691,10 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
                     expect_oracle(*engine, oracle, nearest(model, row, 3)).certificate;
                 ruled_out = ruled_out || certificate.rescored < certificate.survivors;
                 EXPECT_EQ(certificate.read_bytes,
-                          plane.bytes() + (int8_codes ? certificate.survivors * model.dim() : 0) +
+                          plane.bytes() + certificate.survivors * model.dim() +
                               certificate.rescored * model.dim() * sizeof(float));
             }
-            EXPECT_EQ(ruled_out, int8_codes);
+            EXPECT_TRUE(ruled_out);
             EXPECT_EQ(fake_cuda::live().registrations, 1U);
         }
         expect_no_leaks();
@@ -680,6 +706,7 @@ TEST_F(CudaHost, ThePlaneAloneDoesWithoutInt8Rows) {
     const auto model = make_model(dir_ / "model", awkward_entries(3000, 30, 3));
     EngineOptions options;
     options.int8_pass = false;
+    options.host_vectors = true;
     options.gpu_memory_bytes = bytes_without_vectors(model, 1, kPlaneAlone);
     Oracle oracle(model);
     std::size_t without = 0;
@@ -715,6 +742,7 @@ TEST_F(CudaHost, ThePlaneAloneNeedsPageLockedVectors) {
     fake_cuda::reset(settings);
     EngineOptions options;
     options.int8_pass = false;
+    options.host_vectors = true;
     options.gpu_memory_bytes = bytes_without_vectors(model, 1, kPlaneAlone);
     const auto engine = kernels::make_engine(EngineKind::cuda, model, options);
     ASSERT_FALSE(engine);

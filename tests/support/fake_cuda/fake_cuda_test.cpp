@@ -768,10 +768,10 @@ TEST_F(FakeLaunchesOnTheHost, AnswersAreTheSame) {
 TEST_F(FakeLaunchesOnTheHost, BoundsThatBlocksDoNotHoldNeedMemory) {
     DeviceShape small = kShape;
     small.shared_bytes = kPlaneStaticShared;
-    const PlaneGrid grid(kGroups, model_.plane.steps, 1, small);
-    EXPECT_GE(grid.uppers(1), kGroups * kGroupRows);
+    const PlaneGrid grid(kGroups, model_.plane.steps, small);
+    EXPECT_GE(grid.uppers(), kGroups * kGroupRows);
     EXPECT_DEATH((void)launch_plane_query(model_, queries_, work_, small, stream_), "uppers");
-    work_.uppers = static_cast<float*>(allocate(grid.uppers(1) * sizeof(float)));
+    work_.uppers = static_cast<float*>(allocate(grid.uppers() * sizeof(float)));
     ASSERT_EQ(launch_plane_query(model_, queries_, work_, small, stream_), cudaSuccess);
     expect_hits(0);
 }
@@ -800,8 +800,10 @@ TEST_F(FakeLaunchesOnTheHost, NobodyElseReadsThere) {
                  "than plane_pass_capacity");
     DeviceShape integers = kShape;
     integers.integer_products = true;
+    queries_.max_k_plus_excluded = kRows;
     EXPECT_DEATH((void)launch_plane_pass(on_device_, queries_, work_, integers, stream_),
-                 "queries of some rows only");
+                 "plane_pass_serves denies");
+    queries_.max_k_plus_excluded = query_list_[0].k_plus_excluded;
     query_list_[0].upper.centre = 15;
     send_queries();
     EXPECT_DEATH((void)scan(model_), "facts of other digits");

@@ -24,7 +24,6 @@
 #include "kernels/cuda/int8_cutoff.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/plane_grid.hpp"
-#include "kernels/cuda/plane_tiles.hpp"
 #include "kernels/cuda/row_upper.hpp"
 #include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/shape.hpp"
@@ -53,10 +52,12 @@ constexpr std::uint32_t kWarpsPerRow = 2;
 /// Warps for each group of rows in the fake plane_query: its grid is made of whole blocks, so that
 /// some warps have no row.
 constexpr std::uint32_t kPlaneBlockWarps = 8;
-/// Most steps of a query that plane_query takes as a parameter, and largest dim of a pass over the
-/// plane.
+/// Most steps of a query that plane_query takes as a parameter, and most floats of the queries that
+/// plane_pass takes.
 constexpr std::uint32_t kInlineSteps = 38;
-constexpr std::uint32_t kMaxPlanePassDim = 320;
+constexpr std::uint32_t kInlinePassFloats = 400;
+/// Rows of a query that a pass over the plane lists.
+constexpr std::size_t kFakePlaneListed = 3072;
 /// The largest int8 code.
 constexpr float kInt8Top = 127;
 
@@ -747,7 +748,6 @@ cudaError_t launch_plane_query(const DeviceModel& model, const DeviceQueries& qu
                                cudaStream_t stream) {
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
-    launch.require(queries.count == 1 || queries.all_rows, "queries of some rows only");
     launch.require(plane_serves(model, queries.max_k_plus_excluded, shape),
                    "a query that plane_serves denies");
     check_shape(launch, shape);
@@ -756,17 +756,18 @@ cudaError_t launch_plane_query(const DeviceModel& model, const DeviceQueries& qu
     const bool by_int8 = model.vectors_on_host && model.int8_codes.rows != nullptr;
     const Int8Rows int8_codes = by_int8 ? Int8Rows(launch, model) : Int8Rows();
     const PassQueries pass(launch, queries, model, plane_query_fits_parameters(model, queries),
-                           Reads::raw_and_digits, kMaxScanQueries);
-    const std::size_t count = queries.count;
-    const std::size_t uppers =
-        PlaneGrid(model.groups, model.plane.steps, count, shape).uppers(count);
+                           Reads::raw_and_digits, 1);
+    const std::size_t uppers = PlaneGrid(model.groups, model.plane.steps, shape).uppers();
     if (uppers > 0) (void)launch.device(work.uppers, uppers, "uppers");
-    (void)launch.device(work.candidate_scores, count * kMaxCandidates, "candidate_scores");
-    const auto counters = launch.device(work.counters, count * kCounters, "counters");
-    const auto all_found = launch.device(work.found, count * kFoundCapacity, "found");
-    const auto answers = launch.pinned(work.answers, count, "answers");
-    const auto all_hits = launch.pinned(work.hits, count * kMaxHits, "hits");
-    const auto answer_one = [=](std::uint32_t q) {
+    (void)launch.device(work.candidate_scores, kMaxCandidates, "candidate_scores");
+    const auto counters = launch.device(work.counters, kCounters, "counters");
+    const auto found = launch.device(work.found, kFoundCapacity, "found");
+    const auto answers = launch.pinned(work.answers, 1, "answers");
+    const auto hits = launch.pinned(work.hits, kMaxHits, "hits");
+    return launch.run([=] {
+        pass.check(shard);
+        check_idle(counters.first(kCounters));
+        const std::uint32_t q = 0;
         const DeviceQuery& query = pass.queries[q];
         check_k(query);
         const std::vector<std::int32_t> digits = pass.whole_digits(q);
@@ -783,7 +784,6 @@ cudaError_t launch_plane_query(const DeviceModel& model, const DeviceQueries& qu
             if (estimate > of_warp.estimate) of_warp = {estimate, row};
         }
         const double floor = floor_of_candidates(shard, query, pass.raw_of(q), best);
-        const auto found = all_found.subspan(q * kFoundCapacity, kFoundCapacity);
         DeviceAnswer& answer = answers[q];
         answer = {floor, 0, 0, 0, 0};
         const Int8Cutoff second_cutoff = int8_cutoff(query.digits, floor, shard.model.dim);
@@ -797,18 +797,25 @@ cudaError_t launch_plane_query(const DeviceModel& model, const DeviceQueries& qu
         }
         for (std::uint32_t i = 0; i < shard.model.uncovered_count; ++i)
             consider(shard, pass, q, uncovered_row(shard, i), found, answer);
-        rank(query, found, answer, all_hits.subspan(q * kMaxHits, kMaxHits));
-    };
-    return launch.run([=] {
-        pass.check(shard);
-        check_idle(counters.first(count * kCounters));
-        for (std::uint32_t q = 0; q < pass.count; ++q) answer_one(q);
+        rank(query, found, answer, hits);
     });
 }
 
-std::uint32_t plane_pass_capacity(std::size_t, std::uint32_t dim, const DeviceShape& shape) {
-    if (!shape.integer_products || dim > kMaxPlanePassDim) return 0;
+std::uint32_t plane_pass_capacity(std::size_t, std::uint32_t, const DeviceShape& shape) {
+    if (!shape.integer_products) return 0;
     return std::min(tests::fake_cuda::plane_pass_capacity(), kMaxPlanePass);
+}
+
+bool plane_pass_serves(const DeviceModel& model, std::uint32_t k_plus_excluded,
+                       const DeviceShape&) {
+    return model.plane.bytes != nullptr && k_plus_excluded < plane_warps(model);
+}
+
+bool plane_pass_fits_parameters(const DeviceModel& model, const DeviceQueries& queries) {
+    std::uint32_t excluded = 0;
+    for (std::uint32_t q = 0; q < queries.count; ++q)
+        excluded += queries.host.queries[q].excluded_count;
+    return queries.count * model.stride <= kInlinePassFloats && excluded <= kInlineExcluded;
 }
 
 cudaError_t launch_build_int8_codes(const DeviceModel& model, cudaStream_t stream) {
@@ -1010,35 +1017,25 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
     check_shape(launch, shape);
-    launch.require(queries.count <= plane_pass_capacity(model.rows, model.dim, shape),
+    launch.require(queries.count <= plane_pass_capacity(model.dim, 0, shape),
                    "more queries than plane_pass_capacity");
-    launch.require(queries.all_rows, "queries of some rows only");
+    launch.require(plane_pass_serves(model, queries.max_k_plus_excluded, shape),
+                   "a query that plane_pass_serves denies");
     const Shard shard(launch, model, Vectors::anywhere);
     const PlaneRows plane(launch, model);
-    const bool with_int8 = model.int8_codes.rows != nullptr;
+    const bool with_int8 = model.vectors_on_host && model.int8_codes.rows != nullptr;
     const Int8Rows int8_codes = with_int8 ? Int8Rows(launch, model) : Int8Rows();
-    const PassQueries pass(launch, queries, model, false, Reads::raw, kMaxPlanePass);
+    const PassQueries pass(launch, queries, model, plane_pass_fits_parameters(model, queries),
+                           Reads::raw, kMaxPlanePass);
     const std::size_t count = queries.count;
-    const PlaneWorkspace& own = work.plane;
-    const std::size_t digit_stride = (model.dim + kDigitStep - 1) / kDigitStep * kDigitStep;
-    (void)launch.device(own.digits, count * digit_stride, "digits of a pass");
-    (void)launch.device(own.facts, count, "facts");
-    (void)launch.device(own.cutoffs, count, "cutoffs");
-    (void)launch.device(own.keys,
-                        count * ((plane.shape.groups() + kPlaneSample - 1) / kPlaneSample), "keys");
-    (void)launch.device(own.counters, count, "counters of a pass");
-    if (with_int8) {
-        (void)launch.device(own.int8_digits, count * 2 * int8_codes.stride, "int8 digits");
-        (void)launch.device(own.int8_facts, count, "int8 facts");
-    }
-    const auto floors = launch.device(own.floors, count, "floors of a pass");
-    const auto all_survivors =
-        launch.device(own.survivors, count * kPlanePassSurvivors, "survivors");
+    (void)launch.device(work.candidate_scores, count * kMaxCandidates, "candidate_scores");
+    const auto counters = launch.device(work.counters, count * kCounters, "counters");
     const auto all_found = launch.device(work.found, count * kBatchFound, "found");
     const auto answers = launch.pinned(work.answers, count, "answers");
     const auto all_hits = launch.pinned(work.hits, count * kMaxBatchHits, "hits");
     return launch.run([=] {
         pass.check(shard);
+        check_idle(counters.first(count * kCounters));
         const std::uint32_t dim = shard.model.dim;
         for (std::uint32_t q = 0; q < pass.count; ++q) {
             const DeviceQuery& query = pass.queries[q];
@@ -1050,7 +1047,7 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
             const Digits precise(raw, query.norm, dim, planes::kTwoByteDigit);
 
             std::vector<std::int32_t> sums(shard.model.rows);
-            std::vector<Candidate> best(plane.shape.groups());
+            std::vector<Candidate> best(plane_warps(shard.model));
             for (std::uint32_t row = 0; row < shard.model.rows; ++row) {
                 sums[row] = plane.sum(row, coarse.values);
                 if (!plane.covers(row) || !admits(query, shard, row)) continue;
@@ -1058,16 +1055,13 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
                 const float h = plane.residual(row);
                 const double product = 2.0 * sums[row] - planes::kTopLevel * coarse.facts.sum;
                 const auto estimate = static_cast<float>(product) * p / (p * p + h * h);
-                Candidate& of_group = best[row / planes::kGroupRows];
-                if (estimate > of_group.estimate) of_group = {estimate, row};
+                Candidate& of_warp = best[row / kGroupRows % best.size()];
+                if (estimate > of_warp.estimate) of_warp = {estimate, row};
             }
             const double floor = floor_of_candidates(shard, query, raw, best);
-            floors[q] = floor;
 
             const planes::PlaneCutoff cutoff = planes::plane_cutoff(coarse.facts, floor, dim);
             const Int8Cutoff second_cutoff = int8_cutoff(precise.facts, floor, dim);
-            const auto survivors =
-                all_survivors.subspan(std::size_t{q} * kPlanePassSurvivors, kPlanePassSurvivors);
             const auto found = all_found.subspan(std::size_t{q} * kBatchFound, kBatchFound);
             const auto excluded = pass.excluded_by(query);
             DeviceAnswer& answer = answers[q];
@@ -1089,7 +1083,6 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
                 const float least = plane.projection(row) * cutoff.of_projection -
                                     plane.residual(row) * cutoff.of_residual + cutoff.constant;
                 if (static_cast<float>(sums[row]) < least) continue;
-                if (through < survivors.size()) survivors[through] = row;
                 ++through;
                 if (with_int8 && int8_codes.rules_out(row, precise.values, second_cutoff)) {
                     ++answer.survivors;
@@ -1103,7 +1096,7 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
             rank(query, found, answer,
                  all_hits.subspan(std::size_t{q} * kMaxBatchHits, kMaxBatchHits));
             // Any number beyond kFoundCapacity means overflow.
-            if (answer.found > kBatchFound || through > kPlanePassSurvivors) {
+            if (answer.found > kBatchFound || through > kFakePlaneListed) {
                 answer.hits = 0;
                 answer.found = kFoundCapacity + 1;
             }
