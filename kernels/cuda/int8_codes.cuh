@@ -12,9 +12,6 @@ namespace gloved::kernels::cuda {
 
 /// Number of 16-byte loads that a thread has in flight.
 inline constexpr unsigned kInt8Loads = 3;
-/// The largest dim for which a team loads all codes of a row in one round of its loop.
-inline constexpr std::uint32_t kInt8DimsAtOnce =
-    kInt8Loads * kCanonicalLanes * kInt8Step - static_cast<std::uint32_t>(sizeof(Int8Bounds));
 
 /// A query's digits (kernels/planes/cutoff.hpp) for 16 codes of a row: 128 high + low each.
 struct Int8Digits {
@@ -32,9 +29,8 @@ __device__ inline int dot16(uint4 a, uint4 b, int sum) {
 
 /// Whether a local row cannot reach the cutoff. A team computes it, and each of its threads gets
 /// the result; `lane` is the thread's place in its team. All threads of the warp call it.
-/// digits_of(v, j) returns the digits for the row's codes from 16 v on, which load j of this thread
-/// in the round reads; 0 beyond the codes. kOneRound: dim is at most kInt8DimsAtOnce.
-template <bool kOneRound, class DigitsOf>
+/// digits_of(v) returns the digits for the row's codes from 16 v on; 0 beyond the codes.
+template <class DigitsOf>
 __device__ inline bool int8_rules_out(const DeviceInt8Codes& int8_codes, std::uint32_t row,
                                       unsigned lane, const Int8Cutoff& cutoff,
                                       const DigitsOf& digits_of) {
@@ -45,7 +41,7 @@ __device__ inline bool int8_rules_out(const DeviceInt8Codes& int8_codes, std::ui
     int high = 0;
     int low = 0;
     Int8Bounds bounds;
-    const auto add_round = [&](std::uint32_t begin) {
+    for (std::uint32_t begin = 0; begin < count; begin += kInt8Loads * kCanonicalLanes) {
         uint4 codes[kInt8Loads];
 #pragma unroll
         for (unsigned j = 0; j < kInt8Loads; ++j) {
@@ -55,7 +51,7 @@ __device__ inline bool int8_rules_out(const DeviceInt8Codes& int8_codes, std::ui
 #pragma unroll
         for (unsigned j = 0; j < kInt8Loads; ++j) {
             const std::uint32_t v = begin + j * kCanonicalLanes + lane;
-            const Int8Digits digits = digits_of(v, j);
+            const Int8Digits digits = digits_of(v);
             high = dot16(codes[j], digits.high, high);
             low = dot16(codes[j], digits.low, low);
             // The bounds are in the last 8 bytes, where digits are 0.
@@ -64,12 +60,6 @@ __device__ inline bool int8_rules_out(const DeviceInt8Codes& int8_codes, std::ui
                           __int_as_float(static_cast<int>(codes[j].w))};
             }
         }
-    };
-    if constexpr (kOneRound) {
-        add_round(0);
-    } else {
-        for (std::uint32_t begin = 0; begin < count; begin += kInt8Loads * kCanonicalLanes)
-            add_round(begin);
     }
     int sum = 128 * high + low;
     for (unsigned distance = kCanonicalLanes / 2; distance > 0; distance /= 2) {

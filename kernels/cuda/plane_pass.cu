@@ -523,7 +523,7 @@ __device__ __noinline__ void cut(const DeviceModel& model, const PassShape& shap
                                  const std::int8_t* int8_digits, Listed* lists,
                                  BlockMemory& shared) {
     constexpr unsigned kTeams = kThreads / kCanonicalLanes;
-    // Rows of a team whose codes are loaded together, and pieces of each.
+    // Rows of a team whose codes are loaded together.
     constexpr unsigned kRows = 4;
     const unsigned part = threadIdx.x % kCanonicalLanes;
     const std::uint32_t pieces = shape.int8_stride / kInt8Step;

@@ -210,9 +210,8 @@ __device__ std::uint32_t drop_ruled_out(const DeviceModel& model, const Int8Cuto
         const std::uint32_t i = base + threadIdx.x / kCanonicalLanes;
         const std::uint32_t row = shared.list[min(i, count - 1)];
         // 16 bytes of a row are two steps of digits.
-        const bool out = int8_rules_out<false>(
-            model.int8_codes, row, threadIdx.x % kCanonicalLanes, cutoff,
-            [&](std::uint32_t v, unsigned) {
+        const bool out = int8_rules_out(
+            model.int8_codes, row, threadIdx.x % kCanonicalLanes, cutoff, [&](std::uint32_t v) {
                 if (v >= model.int8_codes.stride / kInt8Step) return Int8Digits{};
                 const uint4 one = shared.int8_digits[2 * v];
                 const uint4 two = shared.int8_digits[2 * v + 1];

@@ -9,9 +9,8 @@
 namespace gloved::kernels::cuda {
 
 /// The lowest bit of the result that is searched: the bits below it are 0, which lowers the result
-/// by less than 2^-11 of itself. A first guess needs only 2^-5 (kMinGuessBit).
+/// by less than 2^-11 of itself.
 inline constexpr int kMinBit = 12;
-inline constexpr int kMinGuessBit = 18;
 
 /// Maps a float32 to an unsigned integer, so that the order stays the same; from_ordered is the
 /// inverse.
@@ -28,8 +27,8 @@ __device__ inline float from_ordered(std::uint32_t key) {
 /// -infinity if fewer than k of them are above -infinity. All kThreads threads of the block call it
 /// and get the result; value_at is called once for each value. Each thread splits its values into
 /// kKept shares and keeps the largest of each. The k-th largest of what all threads keep is found
-/// bit by bit, down to bit kLast, by counting.
-template <unsigned kThreads, unsigned kKept, int kLast = kMinBit, class ValueAt>
+/// bit by bit, down to bit kMinBit, by counting.
+template <unsigned kThreads, unsigned kKept, class ValueAt>
 __device__ float kth_largest_lower_bound_of(std::uint32_t count, std::uint32_t k,
                                             const ValueAt& value_at) {
     float best[kKept];
@@ -49,7 +48,7 @@ __device__ float kth_largest_lower_bound_of(std::uint32_t count, std::uint32_t k
     if (warp == 0) counts[0][lane] = counts[1][lane] = 0;
     __syncthreads();
     std::uint32_t found = 0;
-    for (int bit = 31; bit >= kLast; --bit) {
+    for (int bit = 31; bit >= kMinBit; --bit) {
         const std::uint32_t candidate = found | (std::uint32_t{1} << bit);
         std::uint32_t reaching = 0;
 #pragma unroll
@@ -65,11 +64,11 @@ __device__ float kth_largest_lower_bound_of(std::uint32_t count, std::uint32_t k
 }
 
 /// The same of an array.
-template <unsigned kThreads, unsigned kKept, int kLast = kMinBit>
+template <unsigned kThreads, unsigned kKept>
 __device__ float kth_largest_lower_bound(const float* __restrict__ values, std::uint32_t count,
                                          std::uint32_t k) {
-    return kth_largest_lower_bound_of<kThreads, kKept, kLast>(
-        count, k, [&](std::uint32_t i) { return values[i]; });
+    return kth_largest_lower_bound_of<kThreads, kKept>(count, k,
+                                                       [&](std::uint32_t i) { return values[i]; });
 }
 
 }  // namespace gloved::kernels::cuda
