@@ -30,15 +30,15 @@ constexpr std::size_t kPrefetchRows = 4;
 
 /// A query of the batch, and what is known of its answer. Shared by all threads.
 struct BatchQuery {
-    const Query& query;
-    const Eligible eligible;
-    std::vector<const QueryVector*> vectors;  // of CosMul: the positives, then the negatives
-    Hit target;                               // of CountBefore: the hit to compare with
     BestHits best;
-    std::atomic<std::uint64_t> count = 0;  // of CountBefore
+    const Query& query;
+    std::atomic<std::uint64_t> count = 0;     // of CountBefore
+    Hit target;                               // of CountBefore: the hit to compare with
+    std::vector<const QueryVector*> vectors;  // of CosMul: the positives, then the negatives
+    const Eligible eligible;
 
     BatchQuery(const Query& of, const format::Model& model, const RowLists& lists)
-        : query(of), eligible(of, model, lists), best(of.k, of.filter.min_score) {
+        : best(of.k, of.filter.min_score), query(of), eligible(of, model, lists) {
         if (const auto* cosine = std::get_if<Cosine>(&of.kind)) {
             vectors = {&cosine->vector};
         } else if (const auto* counting = std::get_if<CountBefore>(&of.kind)) {
