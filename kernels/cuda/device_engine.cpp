@@ -145,8 +145,8 @@ bool DeviceEngine::tiles_serve(const Task& task, std::size_t queries) const {
 }
 
 bool DeviceEngine::plane_pass_serves(const Task& task, std::size_t queries) const {
-    const bool tiles_are_faster =
-        code_capacity() > 0 && (queries > kMaxPlaneRun || task.k > kMaxPlaneHits);
+    const bool tiles_are_faster = tiles_serve(task, queries) && queries >= min_tiles_batch() &&
+                                  (queries > kMaxPlaneRun || task.k > kMaxPlaneHits);
     return shard_->plane_capacity() > 0 && queries > 1 && !tiles_are_faster &&
            is_whole(task.rows) && task.k <= kMaxBatchHits &&
            shard_->plane_pass_serves(task.k_plus_excluded());

@@ -472,8 +472,12 @@ TEST_F(CudaHost, AFewQueriesShareAPassOverThePlane) {
         std::uint64_t plane;
         std::uint64_t tiles;
     };
-    for (const auto& [count, k, plane, tiles] :
-         {Case{2, 10, 1, 0}, {16, 10, 1, 0}, {17, 10, 0, 1}, {5, 32, 1, 0}, {5, 33, 0, 1}}) {
+    for (const auto& [count, k, plane, tiles] : {Case{2, 10, 1, 0},
+                                                 {16, 10, 1, 0},
+                                                 {17, 10, 0, 1},
+                                                 {5, 32, 1, 0},
+                                                 {5, 33, 0, 1},
+                                                 {2, 33, 1, 0}}) {
         std::vector<Query> queries;
         for (std::size_t i = 0; i < count; ++i) {
             queries.push_back(nearest(model, static_cast<Row>(5 + i), k));
