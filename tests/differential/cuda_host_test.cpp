@@ -396,6 +396,12 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
     (void)run_all(*engine, queries);
     EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 1U);
     EXPECT_EQ(fake_cuda::count_of("cudaMemcpyAsync"), 0U);
+    // One beside a query of another way is alone.
+    queries[1].k = 1025;
+    fake_cuda::arm({});
+    (void)run_all(*engine, queries);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 0U);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_query"), 1U);
     // What wants more than such a pass gives is answered without it.
     queries.assign(10, nearest(model, 5, kernels::cuda::kMaxBatchHits));
     queries[3].k += 1;
