@@ -311,7 +311,7 @@ struct Workspace {
     double* denominators = nullptr;     ///< (rows) device, for `score`: denominators of 3CosMul
     float* candidate_scores = nullptr;  ///< (count, kMaxCandidates) device, for plane_query and
                                         ///< plane_pass: canonical scores of the best rows of their
-                                        ///< blocks
+                                        ///< blocks; in plane_pass a half for each round
     float* uppers = nullptr;  ///< device, for plane_query where a block's shared memory does not
                               ///< hold its bounds: (blocks, PlaneGrid::block_bounds)
     CodeWorkspace code;

@@ -50,6 +50,10 @@ constexpr std::uint32_t kCandidatesPerHit = 2;
 constexpr std::uint32_t kMinOfBlock = 2;
 /// A warp holds so many candidates' scores of a query in each thread.
 constexpr unsigned kScoresOfThread = 12;
+/// Candidates' scores of a query that there is room for in each of the two rounds. A block may
+/// write those of the second while another still reads the first: each round has places of its own.
+constexpr std::uint32_t kRoundCandidates = kMaxCandidates / 2;
+static_assert(kScoresOfThread * kWarp <= kRoundCandidates);
 /// Stands for no row.
 constexpr std::uint32_t kNone = ~std::uint32_t{0};
 /// A listed sum has so many bits, and the query the others.
@@ -425,6 +429,7 @@ __device__ __noinline__ void raise_floors(const DeviceModel& model, const BlockQ
     __syncthreads();
     constexpr unsigned kTeams = kThreads / kCanonicalLanes;
     const std::uint32_t count = queries.count * shape.candidates;
+    float* const scores = work.candidate_scores + (times - 1) * kRoundCandidates;
     for (std::uint32_t base = 0; base < count; base += kTeams) {
         const std::uint32_t i = base + threadIdx.x / kCanonicalLanes;
         const std::uint32_t row = i < count ? shared.candidates[i] : kNone;
@@ -435,16 +440,14 @@ __device__ __noinline__ void raise_floors(const DeviceModel& model, const BlockQ
             dot_of(model, queries, q, active ? row : 0, threadIdx.x % kCanonicalLanes, active);
         if (i >= count || threadIdx.x % kCanonicalLanes > 0) continue;
         const double score = active ? score_from_dot(dot, queries[q].norm, norm) : -HUGE_VAL;
-        work.candidate_scores[q * kMaxCandidates + blockIdx.x * shape.candidates +
-                              i % shape.candidates] =
+        scores[q * kMaxCandidates + blockIdx.x * shape.candidates + i % shape.candidates] =
             isnan(score) ? minus_infinity() : __double2float_rd(score);
     }
     wait_for_all_blocks(&work.counters[kArrivedCounter], times);
     for (unsigned q = warp; q < queries.count; q += kWarps) {
         const DeviceQuery& query = queries[q];
-        const float reached =
-            kth_of_candidates(work.candidate_scores + q * kMaxCandidates,
-                              gridDim.x * shape.candidates, query.k_plus_excluded);
+        const float reached = kth_of_candidates(
+            scores + q * kMaxCandidates, gridDim.x * shape.candidates, query.k_plus_excluded);
         if (lane > 0) continue;
         const double before = times == 1 ? query.min_score : shared.floors[q];
         const double floor = fmax(static_cast<double>(reached), before);
@@ -470,6 +473,7 @@ __device__ void keep(Listed* list, std::uint32_t& count, const Stays& stays) {
         if (begin + lane < count) one = list[begin + lane];
         const bool stay = begin + lane < count && stays(one);
         const unsigned all = __ballot_sync(kWholeWarp, stay);
+        __syncwarp();  // all have read theirs
         if (stay) list[left + static_cast<unsigned>(__popc(all & ((1U << lane) - 1)))] = one;
         left += static_cast<unsigned>(__popc(all));
         __syncwarp();
@@ -727,7 +731,7 @@ __global__ void __launch_bounds__(kThreads, 1)
             const unsigned q = tile * kQueriesOfTile + 2 * reader.part;
 #pragma unroll
             for (unsigned r = 0; r < kRowsOfThread; ++r) {
-                if (!bounds.there(r)) continue;
+                if (!bounds.there(r) || first + r >= model.rows) continue;
                 const float weight = weight_of(bounds.projections[r], bounds.residuals[r]);
 #pragma unroll
                 for (unsigned j = 0; j < 2; ++j) {
@@ -788,7 +792,7 @@ __global__ void __launch_bounds__(kThreads, 1)
             if (__all_sync(kWholeWarp, reaching == 0)) return;
 #pragma unroll
             for (unsigned r = 0; r < kRowsOfThread; ++r) {
-                if (!bounds.there(r)) reaching &= ~(3U << (2 * r));
+                if (!bounds.there(r) || first + r >= model.rows) reaching &= ~(3U << (2 * r));
             }
             for (unsigned left = queries.filtered ? reaching : 0; left != 0; left &= left - 1) {
                 const unsigned bit = __ffs(static_cast<int>(left)) - 1;
