@@ -257,6 +257,25 @@ cudaError_t launch_early(const DeviceShape& shape, void (*kernel)(Parameters...)
     return cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
 }
 
+/// Launches a kernel whose blocks wait for one another: it starts when all fit onto the device
+/// together. `shared`: bytes of dynamic shared memory.
+template <class... Parameters, class... Arguments>
+cudaError_t launch_together(void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
+                            std::size_t shared, cudaStream_t stream,
+                            const Arguments&... arguments) {
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeCooperative;
+    attribute.val.cooperative = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = blocks;
+    config.blockDim = threads;
+    config.dynamicSmemBytes = shared;
+    config.stream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
 /// Loads kernels onto the current device, which the runtime would do at the first launch of each.
 template <class... Kernels>
 cudaError_t load_each(Kernels*... kernels) {

@@ -156,8 +156,8 @@ __device__ float estimate_of(int sum, float centre, float weight) {
     return (static_cast<float>(sum) - centre) * weight;
 }
 
-/// sums += codes × digits, for the rows 4 (lane / 4) + `first` and the next one: the codes of row
-/// r are `r_low` for the first components of a step and `r_high` for the others.
+/// sums += codes × digits, for two rows and two queries of each thread. The codes of row `one` are
+/// `one_low` for the first components of a step and `one_high` for the others; `two` alike.
 __device__ void multiply(int (&sums)[4], std::uint32_t one_low, std::uint32_t two_low,
                          std::uint32_t one_high, std::uint32_t two_high, uint2 digits) {
 #if __CUDA_ARCH__ >= 800
@@ -248,9 +248,9 @@ struct Bounds {
     __device__ bool there(unsigned r) const { return projections[r] > 0 || residuals[r] > 0; }
 };
 
-/// Goes through the units unit_at(0), unit_at(1) … up to the first kNone. Calls use(first row of
-/// the thread, its rows' bounds as stored and as numbers, the number of a tile of queries, Sums)
-/// for each tile. The whole warp calls it, unit_at and use.
+/// Goes through the units unit_at(0), unit_at(1) … up to the first kNone. For each tile of queries,
+/// calls use(first row of the thread, Unit, Bounds, number of the tile, Sums). The whole warp calls
+/// it, unit_at and use.
 template <unsigned kTiles, class UnitAt, class Use>
 __device__ void go_through(const PlaneReader& reader, const PassShape& shape, const uint2* digits,
                            const UnitAt& unit_at, const Use& use) {
@@ -1023,21 +1023,11 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
         std::copy_n(queries.host.raw, queries.count * model.stride, inlined.raw);
         inlined.usable = true;
     }
-    // Blocks that wait for one another have to be on the device together.
-    cudaLaunchAttribute together{};
-    together.id = cudaLaunchAttributeCooperative;
-    together.val.cooperative = 1;
-    cudaLaunchConfig_t config{};
-    config.gridDim = shape.blocks;
-    config.blockDim = kThreads;
-    config.dynamicSmemBytes = shape.shared_bytes;
-    config.stream = stream;
-    config.attrs = &together;
-    config.numAttrs = 1;
     const auto kernel = shape.tiles == 1   ? plane_pass<1>
                         : shape.tiles == 2 ? plane_pass<2>
                                            : plane_pass<kMaxTiles>;
-    return cudaLaunchKernelEx(&config, kernel, model, queries, inlined, shape, work);
+    return launch_together(kernel, shape.blocks, kThreads, shape.shared_bytes, stream, model,
+                           queries, inlined, shape, work);
 }
 
 }  // namespace gloved::kernels::cuda

@@ -494,19 +494,9 @@ template <unsigned kLoads>
 cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, const InlineQuery& inlined,
                 const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
     const PlaneGrid grid = grid_of(model, queries, shape);
-    // Blocks that wait for one another have to be on the device together.
-    cudaLaunchAttribute together{};
-    together.id = cudaLaunchAttributeCooperative;
-    together.val.cooperative = 1;
-    cudaLaunchConfig_t config{};
-    config.gridDim = grid.blocks;
-    config.blockDim = kThreads;
-    config.dynamicSmemBytes = grid.dynamic_bytes(model.plane.steps);
-    config.stream = stream;
-    config.attrs = &together;
-    config.numAttrs = 1;
-    return cudaLaunchKernelEx(&config, plane_query<kLoads>, model, queries, inlined, grid,
-                              block_candidates_of(queries.max_k_plus_excluded, grid), work);
+    return launch_together(plane_query<kLoads>, grid.blocks, kThreads,
+                           grid.dynamic_bytes(model.plane.steps), stream, model, queries, inlined,
+                           grid, block_candidates_of(queries.max_k_plus_excluded, grid), work);
 }
 
 }  // namespace
