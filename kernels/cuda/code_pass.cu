@@ -79,9 +79,9 @@ __global__ __launch_bounds__(kThreads) void prepare(DeviceModel model, DeviceQue
     }
     float* const raw = queries.raw + static_cast<std::size_t>(q) * model.stride;
     copy_row(model, queries.queries[q].vector_row, raw, lane);
-    const planes::DigitFacts facts = query_digits(raw, queries.queries[q].norm, model.dim,
-                                                  longest_component(raw, model.dim, lane),
-                                                  planes::kOneByteDigit, lane, width, put);
+    const planes::DigitFacts facts =
+        query_digits([&](std::uint32_t i) { return raw[i]; }, queries.queries[q].norm, model.dim,
+                     planes::kOneByteDigit, lane, width, put);
     if (lane == 0) work.facts[q] = facts;
 }
 

@@ -10,10 +10,12 @@
 
 namespace gloved::kernels::cuda {
 
-/// The largest absolute value of `dim` components. All threads of a warp call it.
-__device__ inline float longest_component(const float* values, std::uint32_t dim, unsigned lane) {
+/// The largest absolute value of component(0) … component(dim - 1). All threads of a warp call it.
+template <class Component>
+__device__ float longest_component(const Component& component, std::uint32_t dim, unsigned lane) {
     float longest = 0;
-    for (unsigned i = lane; i < dim; i += kWarp) longest = fmaxf(longest, fabsf(values[i]));
+    for (unsigned i = lane; i < dim; i += kWarp)
+        longest = fmaxf(longest, fabsf(static_cast<float>(component(i))));
     return warp_max(longest);
 }
 
@@ -27,7 +29,8 @@ __device__ Int8Bounds encode_int8(const DeviceModel& model, std::uint32_t row, u
     constexpr int kLargest = planes::kOneByteDigit;
     const float* const values = row_of(model, row);
     const bool covered = !isnan(model.inverse_norms[row]);
-    const float longest = longest_component(values, model.dim, lane);
+    const float longest =
+        longest_component([&](std::uint32_t i) { return values[i]; }, model.dim, lane);
     const float to_code = covered ? static_cast<float>(kLargest) / longest : 0;
     double product = 0;
     int squares = 0;
@@ -46,13 +49,14 @@ __device__ Int8Bounds encode_int8(const DeviceModel& model, std::uint32_t row, u
     return covered ? int8_bounds(product, squares, model.norms[row]) : Int8Bounds{};
 }
 
-/// Calls put(i, digit) for every i below `width` with a query's digits of at most `largest`, and
-/// returns facts about them, much as make_plane_query does. `longest` is the query's
-/// longest_component. All threads of a warp call it, and each puts a share of the digits.
-template <class Put>
-__device__ planes::DigitFacts query_digits(const float* raw, double norm, std::uint32_t dim,
-                                           float longest, int largest, unsigned lane,
+/// Calls put(i, digit) for every i below `width` with digits of at most `largest` of the query
+/// component(0) … component(dim - 1), and returns facts about them, much as make_plane_query does.
+/// All threads of a warp call it, and each puts a share of the digits.
+template <class Component, class Put>
+__device__ planes::DigitFacts query_digits(const Component& component, double norm,
+                                           std::uint32_t dim, int largest, unsigned lane,
                                            std::uint32_t width, const Put& put) {
+    const float longest = longest_component(component, dim, lane);
     // Digits need not be the nearest integers: the remainder tells what they leave.
     const double to_component = 1 / norm;
     const double scale = static_cast<double>(longest) / norm / largest;
@@ -63,9 +67,9 @@ __device__ planes::DigitFacts query_digits(const float* raw, double norm, std::u
     for (unsigned i = lane; i < width; i += kWarp) {
         int digit = 0;
         if (i < dim) {
-            const double component = static_cast<double>(raw[i]) * to_component;
-            digit = max(-largest, min(largest, __double2int_rn(component * to_digit)));
-            const double left = component - scale * digit;
+            const double direction = static_cast<double>(component(i)) * to_component;
+            digit = max(-largest, min(largest, __double2int_rn(direction * to_digit)));
+            const double left = direction - scale * digit;
             remainder += left * left;
             sum += digit;
             size += abs(digit);

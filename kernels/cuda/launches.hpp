@@ -24,7 +24,7 @@
 // answers one query: an upper bound for every row, the floor from the canonical scores of the best
 // rows by estimate, and the rows whose bounds reach it. `plane_pass` answers up to kMaxPlanePass
 // queries on tensor cores: a first floor from a sample of the rows, the rows whose sums reach its
-// cutoff, a second floor from the best of these, and the canonical scores of what is left.
+// cutoff, two more floors from the best of these, and the canonical scores of what is left.
 //
 // `code_pass` answers more queries, by codes of one byte in place of 4 bits. It works through the
 // rows in parts, and raises the cutoffs between parts.
@@ -74,6 +74,8 @@ inline constexpr std::uint32_t kMaxBatchKPlusExcluded = 256;
 inline constexpr std::uint32_t kBatchFound = 1024;
 /// Maximum number of queries of one launch_plane_pass.
 inline constexpr std::uint32_t kMaxPlanePass = 32;
+/// Bytes behind a plane on a device that launch_plane_pass may read: it loads four steps at a time.
+inline constexpr std::size_t kPlanePadding = 256;
 /// Size in bytes of a row's int8 codes is a multiple of this.
 inline constexpr std::uint32_t kInt8Step = 16;
 /// Largest dim with int8 codes: sums stay within 32 bits (docs/certified-search.md, §8).
@@ -311,7 +313,7 @@ struct Workspace {
     double* denominators = nullptr;     ///< (rows) device, for `score`: denominators of 3CosMul
     float* candidate_scores = nullptr;  ///< (count, kMaxCandidates) device, for plane_query and
                                         ///< plane_pass: canonical scores of the best rows of their
-                                        ///< blocks; in plane_pass a half for each round
+                                        ///< blocks; in plane_pass a third for each floor
     float* uppers = nullptr;  ///< device, for plane_query where a block's shared memory does not
                               ///< hold its bounds: (blocks, PlaneGrid::block_bounds)
     CodeWorkspace code;

@@ -296,6 +296,9 @@ Status Shard::fill_plane(const planes::Plane& plane) {
     if (Status used = use_device(device_); !used) return used;
     const planes::PlaneShape here{rows_.size(), model_.dim};
     const std::byte* const groups = plane.group(rows_.first / planes::kGroupRows);
+    const cudaError_t zeroed =
+        cudaMemsetAsync(buffers_.plane.data() + here.bytes(), 0, kPlanePadding, stream_.get());
+    if (Status done = check(zeroed, "cudaMemsetAsync"); !done) return done;
     Status copied = copy_async(buffers_.plane.data(), groups, here.bytes(), stream_);
     // Even where the copy was not started: the caller may unlock the memory next.
     Status done = stream_.synchronize();

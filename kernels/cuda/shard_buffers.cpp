@@ -35,7 +35,7 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.inverse_norms, n.groups * kGroupRows);
     entry(b.ranks, n.rows);
     entry(b.uncovered, n.uncovered);
-    entry(b.plane, n.plane.bytes(), plane);
+    entry(b.plane, n.plane.bytes() + kPlanePadding, plane);
     entry(b.host_int8_codes, n.rows * n.int8_stride);
 
     entry(b.tile_codes, n.tiles * kCodeTileRows * n.code_width);
