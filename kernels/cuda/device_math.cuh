@@ -236,6 +236,21 @@ __device__ inline void let_next_start() {
 #endif
 }
 
+/// How a launch is configured. `attribute` is one of it where `applies` is true, and lives until
+/// the launch. `shared`: bytes of dynamic shared memory.
+inline cudaLaunchConfig_t launch_config(dim3 blocks, dim3 threads, std::size_t shared,
+                                        cudaStream_t stream, cudaLaunchAttribute& attribute,
+                                        bool applies) {
+    cudaLaunchConfig_t config{};
+    config.gridDim = blocks;
+    config.blockDim = threads;
+    config.dynamicSmemBytes = shared;
+    config.stream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = applies ? 1 : 0;
+    return config;
+}
+
 /// Launches a kernel that may start before the stream's previous kernel ends, where the device can
 /// do that. The kernel must call wait_for_previous before it reads results of the previous one.
 /// `shared`: bytes of dynamic shared memory.
@@ -246,14 +261,9 @@ cudaError_t launch_early(const DeviceShape& shape, void (*kernel)(Parameters...)
     cudaLaunchAttribute attribute{};
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config{};
-    config.gridDim = blocks;
-    config.blockDim = threads;
-    config.dynamicSmemBytes = shared;
-    config.stream = stream;
-    config.attrs = &attribute;
     // Other code has no wait_for_previous.
-    config.numAttrs = shape.bulk_copies ? 1 : 0;
+    const cudaLaunchConfig_t config =
+        launch_config(blocks, threads, shared, stream, attribute, shape.bulk_copies);
     return cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
 }
 
@@ -266,13 +276,8 @@ cudaError_t launch_together(void (*kernel)(Parameters...), dim3 blocks, dim3 thr
     cudaLaunchAttribute attribute{};
     attribute.id = cudaLaunchAttributeCooperative;
     attribute.val.cooperative = 1;
-    cudaLaunchConfig_t config{};
-    config.gridDim = blocks;
-    config.blockDim = threads;
-    config.dynamicSmemBytes = shared;
-    config.stream = stream;
-    config.attrs = &attribute;
-    config.numAttrs = 1;
+    const cudaLaunchConfig_t config =
+        launch_config(blocks, threads, shared, stream, attribute, true);
     return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
