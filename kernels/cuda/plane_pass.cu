@@ -124,6 +124,7 @@ __device__ void keep(const Pass& pass, const Stays& stays) {
     const unsigned warp = threadIdx.x / kWarp;
     Listed* const list = pass.list_of(warp);
     const std::uint32_t count = pass.shared.listed[warp];
+    __syncwarp();  // all have read it
     std::uint32_t left = 0;
     for (std::uint32_t begin = 0; begin < count; begin += kWarp) {
         Listed one{};
