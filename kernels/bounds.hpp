@@ -1,6 +1,7 @@
-// The norms for which the bounds on scores hold, of the plane (docs/certified-search.md) and of
-// float32 passes on GPUs (kernels/cuda/float_bound.hpp).
+// The norms for which the bounds on scores hold (docs/certified-search.md).
 #pragma once
+
+#include "kernels/canonical.hpp"
 
 namespace gloved::kernels {
 
@@ -10,6 +11,8 @@ inline constexpr double kMaxNorm = 0x1p60;
 
 /// Whether a row of this norm is covered. Engines compute the canonical score of other rows (zero,
 /// tiny, huge, damaged) for every query.
-inline bool bound_covers(double norm) { return norm >= kMinNorm && norm <= kMaxNorm; }
+GLOVED_HOST_DEVICE inline bool bound_covers(double norm) {
+    return norm >= kMinNorm && norm <= kMaxNorm;
+}
 
 }  // namespace gloved::kernels

@@ -19,8 +19,6 @@ std::string_view to_string(Pass pass) {
             return "int8";
         case Pass::plane:
             return "plane";
-        case Pass::float32:
-            return "float32";
         case Pass::float64:
             break;
     }

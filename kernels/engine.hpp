@@ -34,14 +34,13 @@ std::string_view to_string(EngineKind kind);
 /// Error: unavailable, whose message lists the names.
 Result<std::optional<EngineKind>> parse_engine(std::string_view name);
 
-/// How a pass rules rows out: by codes of one byte per component (int8) or of 4 bits (plane), by
-/// estimates in float32 (on GPUs alone), or not at all: it computes every row's canonical score
-/// (float64).
-enum class Pass { int8, plane, float32, float64 };
+/// How a pass rules rows out: by codes of one byte per component (int8) or of 4 bits (plane), or
+/// not at all: it computes every row's canonical score (float64).
+enum class Pass { int8, plane, float64 };
 
-inline constexpr std::array kPasses = {Pass::int8, Pass::plane, Pass::float32, Pass::float64};
+inline constexpr std::array kPasses = {Pass::int8, Pass::plane, Pass::float64};
 
-/// The pass's name in status lines and STATS: «int8», «plane», «float32», «float64».
+/// The pass's name in status lines and STATS: «int8», «plane», «float64».
 std::string_view to_string(Pass pass);
 
 /// A row in an answer, with its canonical score. Hits are in the order of descending scores, equal

@@ -26,8 +26,6 @@ struct EngineOptions {
     /// Whether to read a 4-bit plane of the model first, and only the vectors that it does not rule
     /// out. Faster; takes 13 % more memory for dim 300. Answers are the same.
     bool planes = true;
-    /// cuda: use the plane even for a small model, whose vectors are read faster. For tests.
-    bool planes_always = false;
     /// cuda: answer batches by int8 codes where the device has room for them. For tests.
     bool int8_pass = true;
     /// cuda: leave the vectors in host memory, even where the device has room for them. For tests.

@@ -53,7 +53,7 @@ __global__ __launch_bounds__(kThreads) void write_keys(DeviceModel model, std::u
     const unsigned lane = threadIdx.x % kWarp;
     for (std::uint32_t row = blockIdx.x * kWarps + threadIdx.x / kWarp; row < model.rows;
          row += gridDim.x * kWarps) {
-        const bool covered = !isnan(model.inverse_norms[row]);
+        const bool covered = bound_covers(model.norms[row]);
         const Int8Bounds bounds = encode_int8(model, row, lane, model.dim, [](unsigned, int) {});
         if (lane > 0) continue;
         keys[row] =

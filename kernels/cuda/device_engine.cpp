@@ -14,7 +14,6 @@
 #include "kernels/canonical.hpp"
 #include "kernels/cuda/code_pass.cuh"
 #include "kernels/cuda/code_tiles.hpp"
-#include "kernels/cuda/float_bound.hpp"
 #include "kernels/planes/shape.hpp"
 #include "kernels/row_pairs.hpp"
 
@@ -24,9 +23,8 @@ namespace {
 
 /// Fewest queries of a pass over code tiles, where the device holds something else too.
 constexpr std::size_t kMinTilesBatch = 3;
-/// Where the device holds code tiles, they answer larger runs faster than the plane, and queries
-/// for more hits, which let too many rows through on the plane.
-constexpr std::size_t kMaxPlaneRun = 16;
+/// Where the device holds code tiles, they answer queries for more hits faster than the plane,
+/// which lets too many rows through.
 constexpr std::size_t kMaxPlaneHits = 32;
 /// Fewest queries of a run for which those of a range of rows share the pass of the others. A pass
 /// of their own reads these rows alone.
@@ -37,11 +35,16 @@ constexpr std::size_t kMinWritersDim = 256;
 constexpr std::size_t kMinDividedDim = 1024;
 /// Queries of a panel of a pass over code tiles.
 constexpr std::size_t kPanelQueries = std::size_t{CodeGrid::kWarpgroups} * kCodeBlockQueries;
-/// Fewest bytes of vectors on a device for which the plane is faster for one query. A pass over the
-/// plane takes longer to begin and to end than one over vectors (docs/performance-history.md).
-constexpr std::size_t kMinPlaneBytes = std::size_t{128} << 20;
-
 constexpr double kNone = -std::numeric_limits<double>::infinity();
+
+/// The largest run of queries that a pass over the plane answers faster than one over code tiles,
+/// by measurement (docs/performance-history.md): the more components, the more the rows cost that
+/// come through, and the fewer of them a pass lists.
+std::size_t max_plane_run(std::size_t rows, std::size_t dim) {
+    constexpr std::size_t kManyRows = 1000000;
+    if (dim <= 256 || (dim <= 320 && rows >= kManyRows)) return 16;
+    return dim <= 1024 ? 8 : 4;
+}
 
 }  // namespace
 
@@ -77,8 +80,17 @@ struct DeviceEngine::Task {
     bool excludes(std::size_t row) const {
         return std::ranges::binary_search(excluded, static_cast<Row>(row));
     }
-    PassQuery pass_query(double error) const {
-        return {&cosine()->vector, query, rows, excluded, k, error};
+    PassQuery pass_query() const { return {&cosine()->vector, query, rows, excluded, k}; }
+    /// What a pass over all scores gives: all of them, for the host, where the device's lists are
+    /// too short for the answer, or one launch does not take the query's vectors.
+    ScoreResult score_result() const {
+        if (excluded.size() > kMaxKPlusExcluded || vectors_of(*query) > kMaxScoreVectors)
+            return ScoreResult::scores;
+        if (std::holds_alternative<CountBefore>(query->kind)) return ScoreResult::counts;
+        // With fewer groups than that there is no floor, and every row is found.
+        const bool has_floor = k_plus_excluded() <= rows.size() / kGroupRows;
+        return fits_device() && (has_floor || rows.size() <= kFoundCapacity) ? ScoreResult::maxima
+                                                                             : ScoreResult::scores;
     }
 };
 
@@ -91,17 +103,16 @@ Result<std::unique_ptr<DeviceEngine>> DeviceEngine::create(const format::Model& 
     auto shard =
         Shard::create(model, part.rows, part.device, residency, options.time_device, pool.get());
     if (!shard) return shard.error();
-    return std::unique_ptr<DeviceEngine>(new DeviceEngine(model, residency, options.planes_always,
-                                                          std::move(pool), *std::move(shard)));
+    return std::unique_ptr<DeviceEngine>(
+        new DeviceEngine(model, residency, std::move(pool), *std::move(shard)));
 }
 
 DeviceEngine::DeviceEngine(const format::Model& model, const Residency& residency,
-                           bool planes_always, std::unique_ptr<ThreadPool> writers,
-                           std::unique_ptr<Shard> shard)
-    : model_(model), residency_(residency), writers_(std::move(writers)), shard_(std::move(shard)) {
-    const std::size_t vector_bytes = shard_->rows().size() * model.dim() * sizeof(float);
-    prefers_plane_ = !residency.vectors || planes_always || vector_bytes >= kMinPlaneBytes;
-}
+                           std::unique_ptr<ThreadPool> writers, std::unique_ptr<Shard> shard)
+    : model_(model),
+      residency_(residency),
+      writers_(std::move(writers)),
+      shard_(std::move(shard)) {}
 
 Status DeviceEngine::run(std::span<const QueryShare> shares,
                          const std::function<void()>& meanwhile) {
@@ -115,11 +126,9 @@ Status DeviceEngine::start_lone(const QueryShare& share) {
     Task task(share);
     if (needs_all_scores(task) || few_rows_serve(task) || min_tiles_batch() == 1) return {};
     task.sort_excluded();
-    const std::optional<Estimate> by = estimate_alone(task);
-    if (!by) return {};
-    const PassQuery pass = task.pass_query(error_of(*by));
+    if (!plane_serves(task)) return {};
     lone_started_ = true;
-    return shard_->start_bounded(pass, *by);
+    return shard_->start_plane_query(task.pass_query());
 }
 
 void DeviceEngine::work_meanwhile() {
@@ -145,8 +154,9 @@ bool DeviceEngine::tiles_serve(const Task& task, std::size_t queries) const {
 }
 
 bool DeviceEngine::plane_pass_serves(const Task& task, std::size_t queries) const {
+    const std::size_t max_run = max_plane_run(shard_->rows().size(), model_.dim());
     const bool tiles_are_faster = tiles_serve(task, queries) && queries >= min_tiles_batch() &&
-                                  (queries > kMaxPlaneRun || task.k > kMaxPlaneHits);
+                                  (queries > max_run || task.k > kMaxPlaneHits);
     return shard_->plane_capacity() > 0 && queries > 1 && !tiles_are_faster &&
            is_whole(task.rows) && task.k <= kMaxBatchHits &&
            shard_->plane_pass_serves(task.k_plus_excluded());
@@ -169,20 +179,13 @@ bool DeviceEngine::needs_all_scores(const Task& task) {
     return task.cosine() == nullptr || !task.fits_device();
 }
 
-std::optional<Estimate> DeviceEngine::estimate_alone(const Task& task) const {
-    if (prefers_plane_ && shard_->plane_serves(task.k_plus_excluded())) return Estimate::plane;
-    if (residency_.vectors) return Estimate::float32;
-    return std::nullopt;
-}
-
-double DeviceEngine::error_of(Estimate estimate) const {
-    // A plane's bounds are each row's own.
-    return estimate == Estimate::plane ? 0 : device_error_bound(model_.dim());
+bool DeviceEngine::plane_serves(const Task& task) const {
+    return shard_->plane_serves(task.k_plus_excluded());
 }
 
 /// Answers each query by the fastest pass that can, and by the next where that overflows: by the
-/// few rows that its filter leaves; with others over the plane or code tiles; alone over the plane
-/// or in float32; canonical scores of all rows.
+/// few rows that its filter leaves; with others over the plane or code tiles; alone over the plane;
+/// by the canonical scores of all rows.
 Status DeviceEngine::answer(std::span<const QueryShare> shares) {
     std::vector<Task> tasks;
     tasks.reserve(shares.size());
@@ -246,12 +249,8 @@ Status DeviceEngine::answer(std::span<const QueryShare> shares) {
     }
     done = run_together(tasks, with_room, Together::tiles, kMaxRoomyCodePass, scored);
     if (!done) return done;
-    for (const std::size_t i : scored) {
-        tasks[i].sort_excluded();
-        if (done = run_scored(tasks[i]); !done) return done;
-    }
     assert(!lone_started_);
-    return {};
+    return run_scored(tasks, scored);
 }
 
 Status DeviceEngine::run_alone(std::span<Task> tasks, std::span<const std::size_t> which,
@@ -260,17 +259,14 @@ Status DeviceEngine::run_alone(std::span<Task> tasks, std::span<const std::size_
     for (const std::size_t& i : which) {
         Task& task = tasks[i];
         task.sort_excluded();
-        const std::optional<Estimate> by = estimate_alone(task);
-        if (!by) {
+        if (!plane_serves(task)) {
             unanswered.push_back(i);
             continue;
         }
         if (!std::exchange(lone_started_, false)) {
-            const PassQuery pass = task.pass_query(error_of(*by));
-            if (Status done = shard_->start_bounded(pass, *by); !done) return done;
+            if (Status done = shard_->start_plane_query(task.pass_query()); !done) return done;
         }
-        const Pass pass = *by == Estimate::plane ? Pass::plane : Pass::float32;
-        Status done = take_answers(tasks, std::span(&i, 1), {pass, false, 0}, overflowed);
+        Status done = take_answers(tasks, std::span(&i, 1), {Pass::plane, false, 0}, overflowed);
         if (!done) return done;
     }
     return {};
@@ -306,7 +302,7 @@ Status DeviceEngine::start_together(std::span<const Task> tasks, std::span<const
                                     Together way, std::size_t slot) {
     std::vector<PassQuery> pass;
     pass.reserve(which.size());
-    for (const std::size_t i : which) pass.push_back(tasks[i].pass_query(0));
+    for (const std::size_t i : which) pass.push_back(tasks[i].pass_query());
     switch (way) {
         case Together::tiles:
             return shard_->start_code_pass(pass, slot);
@@ -345,61 +341,92 @@ Status DeviceEngine::take_answers(std::span<const Task> tasks, std::span<const s
     return {};
 }
 
-/// Scores every row of the range canonically. The device selects the best where its lists suffice,
-/// otherwise the host.
-Status DeviceEngine::run_scored(const Task& task) {
-    Answer& answer = *task.answer;
-    if (Status done = score_parts(task); !done) return done;
-    answer.certificate.pass = Pass::float64;
-    answer.certificate.scanned = task.rows.size();
-    answer.certificate.rescored = task.rows.size();
-    set_read_bytes(answer.certificate);
-    bool overflow = true;
-    if (task.fits_device()) {
-        overflow = false;
-        if (Status done = select_on_device(task, overflow); !done) return done;
+/// Queries of one result share a pass, as many as it takes. The device selects the best where its
+/// lists suffice, otherwise the host.
+Status DeviceEngine::run_scored(std::span<Task> tasks, std::span<const std::size_t> which) {
+    for (const std::size_t i : which) tasks[i].sort_excluded();
+    std::vector<std::size_t> on_host;
+    for (const ScoreResult result : {ScoreResult::maxima, ScoreResult::counts}) {
+        std::vector<std::size_t> pass;
+        std::size_t vectors = 0;
+        const auto run = [&]() -> Status {
+            vectors = 0;
+            const auto now = std::exchange(pass, {});
+            return now.empty() ? Status() : run_score_pass(tasks, now, result, on_host);
+        };
+        for (const std::size_t i : which) {
+            if (tasks[i].score_result() != result) continue;
+            const std::size_t own = vectors_of(*tasks[i].query);
+            if (pass.size() == kMaxScoredQueries || vectors + own > kMaxScoreVectors) {
+                if (Status done = run(); !done) return done;
+            }
+            pass.push_back(i);
+            vectors += own;
+        }
+        if (Status done = run(); !done) return done;
     }
-    if (overflow) {
-        if (Status done = select_on_host(task); !done) return done;
+    for (const std::size_t i : which) {
+        if (tasks[i].score_result() == ScoreResult::scores) on_host.push_back(i);
     }
-    if (Status done = set_device_ms(0, answer.certificate); !done) return done;
-    answer.certificate.rejected_below = kNone;
+    for (const std::size_t& i : on_host) {
+        std::vector<std::size_t> none;
+        Status done = run_score_pass(tasks, std::span(&i, 1), ScoreResult::scores, none);
+        if (!done) return done;
+    }
     return {};
 }
 
-Status DeviceEngine::score_parts(const Task& task) {
-    const auto score = [&](std::span<const QueryVector> vectors, ScorePart part) -> Status {
-        std::vector<PassQuery> pass;
-        bool first = true;
-        for (const QueryVector& vector : vectors) {
-            pass.push_back({&vector, nullptr, {}, {}, 0, 0});
-            if (pass.size() < Shard::max_vectors() && &vector != &vectors.back()) continue;
-            Status done = shard_->start_score(pass, part, first, task.rows);
-            if (!done) return done;
-            first = false;
-            pass.clear();
+Status DeviceEngine::run_score_pass(std::span<const Task> tasks, std::span<const std::size_t> which,
+                                    ScoreResult result, std::vector<std::size_t>& overflowed) {
+    std::vector<ScoreQuery> queries;
+    for (const std::size_t i : which) queries.push_back(score_query(tasks[i], result));
+    if (Status done = shard_->start_score(queries, result); !done) return done;
+    if (Status done = wait(); !done) return done;
+    double device_ms = 0;
+    if (Status done = move_into(device_ms, shard_->device_ms(0)); !done) return done;
+    for (std::size_t at = 0; at < which.size(); ++at) {
+        const Task& task = tasks[which[at]];
+        Answer& answer = *task.answer;
+        const ShardAnswer found = shard_->answer(at);
+        if (result == ScoreResult::maxima && found.overflow) {
+            overflowed.push_back(which[at]);
+            continue;
         }
-        // An empty product is 1.
-        return vectors.empty() ? shard_->start_score({}, part, true, task.rows) : Status();
-    };
-    const QueryVector* any = nullptr;
-    const auto* product = std::get_if<CosMul>(&task.query->kind);
-    if (product != nullptr) {
-        assert(!product->positives.empty() || !product->negatives.empty());
-        if (Status done = score(product->positives, ScorePart::multiply); !done) return done;
-        if (Status done = score(product->negatives, ScorePart::divide_by); !done) return done;
-        any =
-            product->positives.empty() ? &product->negatives.front() : &product->positives.front();
+        if (result == ScoreResult::scores) {
+            select_on_host(task);
+        } else if (result == ScoreResult::counts) {
+            answer.count = found.facts.found;
+        } else {
+            take_hits(at, 0, answer);
+        }
+        answer.certificate.pass = Pass::float64;
+        answer.certificate.scanned = answer.certificate.rescored = task.rows.size();
+        answer.certificate.rejected_below = kNone;
+        answer.certificate.device_ms = device_ms;
+        set_read_bytes(answer.certificate);
+    }
+    return {};
+}
+
+ScoreQuery DeviceEngine::score_query(const Task& task, ScoreResult result) const {
+    ScoreQuery scored;
+    if (const auto* product = std::get_if<CosMul>(&task.query->kind)) {
+        for (const auto* some : {&product->positives, &product->negatives}) {
+            for (const QueryVector& vector : *some) scored.vectors.push_back(&vector);
+        }
+        scored.positives = product->positives.size();
+        scored.is_product = true;
     } else {
         const auto* count = std::get_if<CountBefore>(&task.query->kind);
-        any = count != nullptr ? &count->vector : &task.cosine()->vector;
-        if (Status done = score(std::span(any, 1), ScorePart::cosine); !done) return done;
+        scored.vectors = {count != nullptr ? &count->vector : &task.cosine()->vector};
     }
-    // The host removes excluded rows where the device's list cannot hold them.
+    assert(!scored.vectors.empty());
+    // Of the scores of all rows, the host leaves out the excluded ones.
     const std::span<const Row> excluded =
-        task.fits_device() ? task.excluded : std::span<const Row>();
-    return shard_->start_finish({any, task.query, task.rows, excluded, task.k, 0},
-                                product != nullptr);
+        result == ScoreResult::scores ? std::span<const Row>() : task.excluded;
+    scored.query = {scored.vectors.front(), task.query, task.rows, excluded, task.k};
+    if (result == ScoreResult::counts) scored.target = *target_of(task);
+    return scored;
 }
 
 std::optional<Hit> DeviceEngine::target_of(const Task& task) const {
@@ -408,30 +435,9 @@ std::optional<Hit> DeviceEngine::target_of(const Task& task) const {
     return counted_hit(model_, *count);
 }
 
-Status DeviceEngine::select_on_device(const Task& task, bool& overflow) {
-    Answer& answer = *task.answer;
-    const std::optional<Hit> target = target_of(task);
-    if (Status done = target ? shard_->start_count(*target) : shard_->start_select(); !done)
-        return done;
-    if (Status done = wait(); !done) return done;
-    const ShardAnswer found = shard_->answer(0);
-    if (target) {
-        answer.count = found.facts.found;
-        return {};
-    }
-    overflow = found.overflow;
-    if (overflow) return {};
-    const Certificate kept = answer.certificate;
-    take_hits(0, 0, answer);
-    answer.certificate = kept;
-    return {};
-}
-
 /// Selects on the host, for large k and for more ties than the device's lists hold.
-Status DeviceEngine::select_on_host(const Task& task) {
+void DeviceEngine::select_on_host(const Task& task) {
     Answer& answer = *task.answer;
-    if (Status done = shard_->start_copy_scores(task.rows); !done) return done;
-    if (Status done = wait(); !done) return done;
     std::vector<Hit> hits;
     std::size_t row = task.rows.first;
     for (const double score : shard_->scores(task.rows)) {
@@ -444,7 +450,7 @@ Status DeviceEngine::select_on_host(const Task& task) {
         answer.count = static_cast<std::uint64_t>(std::ranges::count_if(hits, [&](const Hit& hit) {
             return hit.row != target->row && comes_before(hit, *target);
         }));
-        return {};
+        return;
     }
     const auto wanted = static_cast<std::ptrdiff_t>(std::min(task.k, hits.size()));
     std::nth_element(hits.begin(), hits.begin() + std::max<std::ptrdiff_t>(wanted - 1, 0),
@@ -452,7 +458,6 @@ Status DeviceEngine::select_on_host(const Task& task) {
     hits.resize(static_cast<std::size_t>(wanted));
     std::ranges::sort(hits, comes_before);
     answer.hits = std::move(hits);
-    return {};
 }
 
 Status DeviceEngine::wait() {

@@ -60,13 +60,12 @@ class DeviceEngine {
         std::size_t slot;
     };
 
-    DeviceEngine(const format::Model& model, const Residency& residency, bool planes_always,
+    DeviceEngine(const format::Model& model, const Residency& residency,
                  std::unique_ptr<ThreadPool> writers, std::unique_ptr<Shard> shard);
 
     Status answer(std::span<const QueryShare> shares);
-    /// Answers tasks[which[i]] one by one, over the plane or in float32. Appends those that
-    /// overflow to `overflowed`, and those for which there are neither a plane nor vectors to
-    /// `unanswered`.
+    /// Answers tasks[which[i]] one by one over the plane. Appends those that overflow to
+    /// `overflowed`, and those that it cannot serve to `unanswered`.
     Status run_alone(std::span<Task> tasks, std::span<const std::size_t> which,
                      std::vector<std::size_t>& overflowed, std::vector<std::size_t>& unanswered);
     /// Answers tasks[which[i]] by passes of up to `max_queries`; appends those that overflow to
@@ -96,16 +95,20 @@ class DeviceEngine {
     std::size_t rows_left(const Task& task) const;
     /// Whether no pass that rules rows out can answer the task.
     static bool needs_all_scores(const Task& task);
-    /// How a pass for the task alone estimates scores; nothing if there is no such pass.
-    std::optional<Estimate> estimate_alone(const Task& task) const;
-    double error_of(Estimate estimate) const;
+    /// Whether the plane can answer the task alone.
+    bool plane_serves(const Task& task) const;
     bool is_whole(RowRange rows) const { return rows.size() == shard_->rows().size(); }
-    Status run_scored(const Task& task);
-    Status score_parts(const Task& task);
+    /// Answers tasks[which[i]] by the canonical scores of all rows, several in a pass.
+    Status run_scored(std::span<Task> tasks, std::span<const std::size_t> which);
+    /// Answers tasks[which[i]] by one pass. Appends those whose ties overflow the device's lists to
+    /// `overflowed`.
+    Status run_score_pass(std::span<const Task> tasks, std::span<const std::size_t> which,
+                          ScoreResult result, std::vector<std::size_t>& overflowed);
+    ScoreQuery score_query(const Task& task, ScoreResult result) const;
     /// The hit before which a CountBefore counts; nothing for another kind of query.
     std::optional<Hit> target_of(const Task& task) const;
-    Status select_on_device(const Task& task, bool& overflow);
-    Status select_on_host(const Task& task);
+    /// Answers a task from the scores of all rows.
+    void select_on_host(const Task& task);
     Status wait();
     void work_meanwhile();
     /// Takes the hits of query `at` of a slot's last pass.
@@ -116,7 +119,6 @@ class DeviceEngine {
     Residency residency_;
     std::unique_ptr<ThreadPool> writers_;  // of the shard; none where vectors are short
     std::unique_ptr<Shard> shard_;
-    bool prefers_plane_ = false;
     bool lone_started_ = false;        // by start_lone, for the run that follows
     std::function<void()> meanwhile_;  // of the run that is under way
 };

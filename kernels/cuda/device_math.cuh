@@ -106,42 +106,77 @@ __device__ inline const float* row_of(const DeviceModel& model, std::uint32_t ro
     return model.vectors + static_cast<std::size_t>(row) * model.stride;
 }
 
-/// As team_dot, with the same bits, for a row `b` in host memory. A team loads 128 bytes at once,
-/// which the bus transfers several times faster than the 32 bytes that team_dot's loads cover. Each
-/// thread loads four neighbouring components at a time, and gets those of its lane from the other
-/// threads. `b` is 16-byte aligned, dim a multiple of 4.
+/// Components that a thread loads from host memory at once.
+inline constexpr unsigned kHostComponents = 4;
+
+/// Loads kAtOnce components of a row in host memory for each thread of a team: x[j] is component
+/// begin + 8 j + lane, or 0 behind the last. A team loads 128 bytes at once, which the bus
+/// transfers several times faster than the 32 bytes of eight components. Each thread loads four
+/// neighbouring components at a time, and gets those of its lane from the other threads. The row is
+/// 16-byte aligned, dim a multiple of 4. All threads of the warp call it.
+template <unsigned kAtOnce>
+__device__ inline void load_host_components(const float* __restrict__ row, std::uint32_t dim,
+                                            std::uint32_t begin, unsigned lane, bool active,
+                                            float (&x)[kAtOnce]) {
+    static_assert(kCanonicalLanes == 8 && kAtOnce % kHostComponents == 0);
+    constexpr unsigned kLoads = kAtOnce / kHostComponents;
+    float4 four[kLoads];
+#pragma unroll
+    for (unsigned j = 0; j < kLoads; ++j) {
+        const std::uint32_t i = begin + kHostComponents * (j * kCanonicalLanes + lane);
+        four[j] =
+            active && i < dim ? *reinterpret_cast<const float4*>(row + i) : float4{0, 0, 0, 0};
+    }
+#pragma unroll
+    for (unsigned j = 0; j < kLoads; ++j) {
+#pragma unroll
+        for (unsigned g = 0; g < kHostComponents; ++g) {
+            // Component 8 g + lane of these 32 is the (lane % 4)-th of the thread 2 g + lane / 4.
+            const unsigned from = 2 * g + lane / kHostComponents;
+            const float of_x = __shfl_sync(kWholeWarp, four[j].x, from, kCanonicalLanes);
+            const float of_y = __shfl_sync(kWholeWarp, four[j].y, from, kCanonicalLanes);
+            const float of_z = __shfl_sync(kWholeWarp, four[j].z, from, kCanonicalLanes);
+            const float of_w = __shfl_sync(kWholeWarp, four[j].w, from, kCanonicalLanes);
+            x[j * kHostComponents + g] =
+                (lane & 2) != 0 ? ((lane & 1) != 0 ? of_w : of_z) : ((lane & 1) != 0 ? of_y : of_x);
+        }
+    }
+}
+
+/// Whether load_host_components can load the rows of a model.
+__device__ inline bool loads_from_host(const DeviceModel& model) {
+    return model.vectors_on_host && model.dim % kHostComponents == 0;
+}
+
+/// As load_host_components, for a row in device or host memory.
+template <unsigned kAtOnce>
+__device__ inline void load_components(const DeviceModel& model, const float* __restrict__ row,
+                                       std::uint32_t begin, unsigned lane, bool active,
+                                       float (&x)[kAtOnce]) {
+    if (loads_from_host(model)) {
+        load_host_components(row, model.dim, begin, lane, active, x);
+        return;
+    }
+#pragma unroll
+    for (unsigned j = 0; j < kAtOnce; ++j) {
+        const std::uint32_t i = begin + j * kCanonicalLanes + lane;
+        x[j] = active && i < model.dim ? row[i] : 0.0F;
+    }
+}
+
+/// As team_dot, with the same bits, for a row `b` that load_host_components can load.
 __device__ inline double host_row_dot(const float* __restrict__ a, const float* __restrict__ b,
                                       std::uint32_t dim, unsigned lane, bool active) {
-    static_assert(kCanonicalLanes == 8);
-    constexpr unsigned kAtOnce = 10;
-    constexpr unsigned kFour = 4;
+    constexpr unsigned kAtOnce = 10 * kHostComponents;
     double sum = 0;
-    for (std::uint32_t begin = 0; begin < dim; begin += kAtOnce * kFour * kCanonicalLanes) {
-        float4 four[kAtOnce];
+    for (std::uint32_t begin = 0; begin < dim; begin += kAtOnce * kCanonicalLanes) {
+        float x[kAtOnce];
+        load_host_components(b, dim, begin, lane, active, x);
 #pragma unroll
         for (unsigned j = 0; j < kAtOnce; ++j) {
-            const std::uint32_t i = begin + kFour * (j * kCanonicalLanes + lane);
-            four[j] =
-                active && i < dim ? *reinterpret_cast<const float4*>(b + i) : float4{0, 0, 0, 0};
-        }
-#pragma unroll
-        for (unsigned j = 0; j < kAtOnce; ++j) {
-#pragma unroll
-            for (unsigned g = 0; g < kFour; ++g) {
-                // Component 8 g + lane of these 32 is the (lane % 4)-th of the thread 2 g + lane /
-                // 4.
-                const unsigned from = 2 * g + lane / kFour;
-                const float x = __shfl_sync(kWholeWarp, four[j].x, from, kCanonicalLanes);
-                const float y = __shfl_sync(kWholeWarp, four[j].y, from, kCanonicalLanes);
-                const float z = __shfl_sync(kWholeWarp, four[j].z, from, kCanonicalLanes);
-                const float w = __shfl_sync(kWholeWarp, four[j].w, from, kCanonicalLanes);
-                const float mine =
-                    (lane & 2) != 0 ? ((lane & 1) != 0 ? w : z) : ((lane & 1) != 0 ? y : x);
-                const std::uint32_t i = begin + kCanonicalLanes * (kFour * j + g) + lane;
-                const float other = active && i < dim ? a[i] : 0.0F;
-                sum = __dadd_rn(sum,
-                                __dmul_rn(static_cast<double>(other), static_cast<double>(mine)));
-            }
+            const std::uint32_t i = begin + j * kCanonicalLanes + lane;
+            const float other = active && i < dim ? a[i] : 0.0F;
+            sum = __fma_rn(static_cast<double>(other), static_cast<double>(x[j]), sum);
         }
     }
     return sum_of_team(sum);
@@ -152,8 +187,7 @@ __device__ inline double host_row_dot(const float* __restrict__ a, const float* 
 __device__ inline double row_dot(const DeviceModel& model, const float* __restrict__ vector,
                                  std::uint32_t row, unsigned lane, bool active) {
     const float* const values = row_of(model, row);
-    if (model.vectors_on_host && model.dim % 4 == 0)
-        return host_row_dot(vector, values, model.dim, lane, active);
+    if (loads_from_host(model)) return host_row_dot(vector, values, model.dim, lane, active);
     return team_dot(vector, values, model.dim, lane, active, !model.vectors_on_host);
 }
 
@@ -172,14 +206,6 @@ __device__ void score_rows(const DeviceModel& model, const DeviceQuery& query, c
         const double dot = row_dot(model, raw, row, part, active);
         if (active && part == 0) take(i, row, score_from_dot(dot, query.norm, norm));
     }
-}
-
-/// Adds the four products of `a` and `b` to `sum`, each with a fused multiply-add.
-__device__ inline float fused_dot(float4 a, float4 b, float sum) {
-    sum = __fmaf_rn(a.x, b.x, sum);
-    sum = __fmaf_rn(a.y, b.y, sum);
-    sum = __fmaf_rn(a.z, b.z, sum);
-    return __fmaf_rn(a.w, b.w, sum);
 }
 
 /// Whether a local row is eligible by the query's range, limit on ranks and lists. (is_excluded
@@ -263,7 +289,7 @@ cudaError_t launch_early(const DeviceShape& shape, void (*kernel)(Parameters...)
     attribute.val.programmaticStreamSerializationAllowed = 1;
     // Other code has no wait_for_previous.
     const cudaLaunchConfig_t config =
-        launch_config(blocks, threads, shared, stream, attribute, shape.bulk_copies);
+        launch_config(blocks, threads, shared, stream, attribute, shape.early_launches);
     return cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
 }
 

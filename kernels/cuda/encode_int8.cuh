@@ -28,7 +28,7 @@ __device__ Int8Bounds encode_int8(const DeviceModel& model, std::uint32_t row, u
                                   std::uint32_t width, const Put& put) {
     constexpr int kLargest = planes::kOneByteDigit;
     const float* const values = row_of(model, row);
-    const bool covered = !isnan(model.inverse_norms[row]);
+    const bool covered = bound_covers(model.norms[row]);
     const float longest =
         longest_component([&](std::uint32_t i) { return values[i]; }, model.dim, lane);
     const float to_code = covered ? static_cast<float>(kLargest) / longest : 0;

@@ -1,33 +1,21 @@
 // Launch functions of the cuda engine's kernels, and the structs that the kernels read and write:
 // the boundary between host code (shard.cpp) and kernels.
 //
-// The engine answers a query by a pass over vectors in two or three steps:
-//
-//     estimate    maxima[g] = the largest estimate of the eligible rows of group g (kGroupRows
-//                 neighbouring rows)
-//     select      threshold: floor = a score that k eligible rows certainly reach, from the k-th
-//                 largest maximum
-//                 collect: computes the canonical score of every row of each group whose maximum
-//                 could reach the floor; the rows that reach it are «found»
-//                 rank: the k best found rows, in order
-//
-// No score array is written. Only each group's maximum is stored; its rows are scored if it reaches
-// the floor. If k groups have a maximum of at least m, then k different rows have an estimate of at
-// least m. So the k-th largest maximum is a lower bound on the k-th best estimate, whatever the
-// order of rows. Few hits share a group, so the bound is tight.
-//
-// Two kernels estimate: `scan` (float32) and `score` (canonical scores, any kind of query: slower,
-// and without an error).
-//
-// With a 4-bit plane of the model (docs/certified-search.md) two more read 13 % of the bytes. Each
-// does all steps in one launch, whose blocks wait for one another before a floor. `plane_query`
-// answers one query: an upper bound for every row, the floor from the canonical scores of the best
-// rows by estimate, and the rows whose bounds reach it. `plane_pass` answers up to kMaxPlanePass
-// queries on tensor cores: a first floor from a sample of the rows, the rows whose sums reach its
-// cutoff, two more floors from the best of these, and the canonical scores of what is left.
+// With a 4-bit plane of the model (docs/certified-search.md) two passes read 13 % of the vectors'
+// bytes. Each does all steps in one launch, whose blocks wait for one another before a floor, which
+// is a score that k rows certainly reach. `plane_query` answers one query: an upper bound for every
+// row, the floor from the canonical scores of the best rows by estimate, and the rows whose bounds
+// reach it. `plane_pass` answers up to kMaxPlanePass queries on tensor cores: a first floor from a
+// sample of the rows, the rows whose sums reach its cutoff, two more floors from the best of these,
+// and the canonical scores of what is left.
 //
 // `code_pass` answers more queries, by codes of one byte in place of 4 bits. It works through the
 // rows in parts, and raises the cutoffs between parts.
+//
+// Where codes rule nothing out, `few_rows` scores the rows that a filter leaves, and `score` all
+// rows. It stores no score: each group of kGroupRows neighbouring rows has a maximum, and the k-th
+// largest of these is a floor, since k different rows reach it. The rows of the groups that reach
+// the floor are scored again.
 //
 // tests/support/fake_cuda has these functions and the runtime for tests without a GPU.
 #pragma once
@@ -59,12 +47,13 @@ inline constexpr std::uint32_t kStrideFloats = 4;
 inline constexpr std::uint32_t kMaxHits = 1024;
 /// Largest sum of k and excluded rows that the device selects.
 inline constexpr std::uint32_t kMaxKPlusExcluded = 2048;
-/// Maximum number of rows that `collect` may find for one query. With more (many ties) the list
-/// overflows, and another pass answers the query.
+/// Maximum number of rows that launch_plane_query and launch_score may find for one query. With
+/// more (many ties) the list overflows, and another pass answers the query.
 inline constexpr std::uint32_t kFoundCapacity = 8192;
 /// Maximum number of rows whose canonical scores make the threshold of such a query.
 inline constexpr std::uint32_t kMaxCandidates = 2304;
-/// Maximum number of vectors of one launch_score.
+/// Maximum number of queries and of their vectors in one launch_score.
+inline constexpr std::uint32_t kMaxScoredQueries = 8;
 inline constexpr std::uint32_t kMaxScoreVectors = 64;
 /// Largest k, and largest sum of k and excluded rows, of a query in a pass of many queries.
 inline constexpr std::uint32_t kMaxBatchHits = 128;
@@ -150,12 +139,9 @@ constexpr std::uint32_t int8_stride(std::uint32_t dim) {
 /// DeviceQuery are local unless they say otherwise.
 struct DeviceModel {
     /// (rows, stride), each vector padded with zeros, 16-byte aligned. With `vectors_on_host`, it
-    /// is page-locked host memory without padding, which `scan` must not read.
+    /// is page-locked host memory without padding.
     const float* vectors = nullptr;
     const double* norms = nullptr;                ///< (rows)
-    const float* inverse_norms = nullptr;         ///< (groups * kGroupRows) fl32(1 / norm); NaN if
-                                                  ///< the bounds do not cover the norm, and beyond
-                                                  ///< the last row
     const std::uint32_t* ranks = nullptr;         ///< (rows)
     const std::uint32_t* rows_by_rank = nullptr;  ///< (rows) local rows in ascending order of their
                                                   ///< ranks; nullptr: there are none
@@ -184,7 +170,6 @@ inline constexpr std::uint32_t kNotARow = ~std::uint32_t{0};
 struct DeviceQuery {
     double norm = 0;                    ///< canonical norm of the query's vector
     double min_score = 0;               ///< may be -infinity
-    double error = 0;                   ///< bound on |estimate - canonical score|
     std::uint32_t k_plus_excluded = 0;  ///< k + number of excluded rows, the number of rows that
                                         ///< must reach the floor
     std::uint32_t k = 0;                ///< hits to return
@@ -214,7 +199,6 @@ struct DeviceQuery {
 struct DeviceQueries {
     const DeviceQuery* queries = nullptr;     ///< (count)
     float* raw = nullptr;                     ///< (count, stride) vectors, padded with zeros
-    const float* unit = nullptr;              ///< (count, stride) fl32(raw / norm)
     const std::uint32_t* excluded = nullptr;  ///< excluded rows of all queries
     const std::int8_t* digits = nullptr;      ///< for launch_plane_query: (count, steps, 16),
                                               ///< planes::PlaneQuery::bytes
@@ -230,7 +214,6 @@ struct DeviceQueries {
     struct Host {
         const DeviceQuery* queries = nullptr;
         const float* raw = nullptr;
-        const float* unit = nullptr;
         const std::uint32_t* excluded = nullptr;
         const std::int8_t* digits = nullptr;
     } host;
@@ -246,8 +229,6 @@ enum QueryCounter : std::uint32_t {
     kUnitCounter,      ///< number of units that warps have taken from those that are no one's own
     kCounters,
 };
-/// Maximum number of warps that `scan` starts.
-inline constexpr std::uint32_t kMaxWarps = 1U << 14;
 
 /// A found row and its canonical score.
 struct Found {
@@ -299,18 +280,17 @@ struct FewWorkspace {
 };
 
 /// Intermediate results of a pass, and its answers. `count` is the number of its queries: 1, in
-/// launch_plane_pass up to kMaxPlanePass, for `answers` and `hits` more in passes of many queries.
+/// launch_score up to kMaxScoredQueries, in launch_plane_pass up to kMaxPlanePass, for `answers`
+/// and `hits` more in passes of many queries.
 struct Workspace {
-    float* maxima = nullptr;       ///< (groups) device
-    double* floors = nullptr;      ///< (1) device
-    float* warp_maxima = nullptr;  ///< (kMaxWarps) device: the largest maximum that each warp of
-                                   ///< `scan` wrote
+    float* maxima = nullptr;            ///< (kMaxScoredQueries, groups) device
+    double* floors = nullptr;           ///< (kMaxScoredQueries) device
     std::uint32_t* counters = nullptr;  ///< (count, kCounters) device, 0 between passes
-    Found* found = nullptr;             ///< (kFoundCapacity) device, in launch_plane_pass (count,
-                                        ///< kBatchFound)
-    double* scores = nullptr;  ///< (rows) device, for `score`: canonical scores, NaN for rows that
-                               ///< are not eligible
-    double* denominators = nullptr;     ///< (rows) device, for `score`: denominators of 3CosMul
+    Found* found = nullptr;      ///< device: (count, kFoundCapacity), in launch_plane_pass (count,
+                                 ///< kBatchFound)
+    double* scores = nullptr;    ///< (rows) device, for ScoreResult::scores: canonical scores, NaN
+                                 ///< for rows that are not eligible
+    double* divisors = nullptr;  ///< (rows) device, for a query of several launch_score
     float* candidate_scores = nullptr;  ///< (count, kMaxCandidates) device, for plane_query and
                                         ///< plane_pass: canonical scores of the best rows of their
                                         ///< blocks; in plane_pass a third for each floor
@@ -337,10 +317,11 @@ struct DeviceShape {
     std::size_t shared_bytes_processor = 0;  ///< shared memory of a multiprocessor
     bool integer_products = false;           ///< has int8 tensor cores for tiles of 16 x 8 x 32:
                                              ///< compute capability 8.0 and up
-    bool wgmma = false;        ///< has products of whole warpgroups, and so has the code: compute
-                               ///< capability 9.0, and wgmma_is_built()
-    bool bulk_copies = false;  ///< has cp.async.bulk, and so has the code: compute capability 9.0
-                               ///< and up, and stream_is_built()
+    bool wgmma = false;  ///< has products of whole warpgroups, and so has the code: compute
+                         ///< capability 9.0, and wgmma_is_built()
+    bool early_launches = false;  ///< a kernel may start before the one before it ends, and the
+                                  ///< code waits for that: compute capability 9.0 and up, and
+                                  ///< early_launch_is_built()
 };
 
 /// Loads every kernel onto the current device, so that no query has to wait for that or fails
@@ -351,39 +332,25 @@ cudaError_t load_build_code_tiles_kernels();
 cudaError_t load_build_int8_codes_kernels();
 cudaError_t load_code_multiply_mma_kernels();
 cudaError_t load_code_pass_kernels();
-cudaError_t load_estimate_kernels();
 cudaError_t load_few_rows_kernels();
 cudaError_t load_plane_pass_kernels();
 cudaError_t load_plane_query_kernels();
 cudaError_t load_score_kernels();
-cudaError_t load_select_kernels();
-cudaError_t load_stream_kernels();
 
 /// Whether the code for the current device was built for compute capability 9.0 and up.
-bool stream_is_built();
+bool early_launch_is_built();
 /// Whether this build has the products of code tiles for the current device. Loads them onto it.
 bool wgmma_is_built();
 
 // Every launch_ function below enqueues on `stream` and returns at once, with the launch's error.
-
-/// Whether launch_scan and the launch_select after it read the only query from `queries.host` and
-/// pass it to their kernels as parameters. That saves a small copy to the device, some
-/// microseconds.
-bool scan_query_fits_parameters(const DeviceModel& model, const DeviceQueries& queries,
-                                const DeviceShape& shape);
-
-/// Estimates every row in float32 for one query (queries.count is 1). Writes maxima, and the
-/// warp_maxima of as many warps as it sets `warps` to.
-cudaError_t launch_scan(const DeviceModel& model, const DeviceQueries& queries,
-                        const Workspace& work, const DeviceShape& shape, std::uint32_t& warps,
-                        cudaStream_t stream);
 
 /// Whether launch_plane_query can find the floor of a query with this DeviceQuery::k_plus_excluded:
 /// the shard has a plane, and the launch has enough blocks.
 bool plane_serves(const DeviceModel& model, std::uint32_t k_plus_excluded,
                   const DeviceShape& shape);
 
-/// As scan_query_fits_parameters, for launch_plane_query.
+/// Whether launch_plane_query reads the only query from `queries.host` and passes it to its kernel
+/// as a parameter. That saves a small copy to the device, some microseconds.
 bool plane_query_fits_parameters(const DeviceModel& model, const DeviceQueries& queries);
 
 /// Answers a query that plane_serves by the plane. Writes its answer and hits:
@@ -391,7 +358,8 @@ bool plane_query_fits_parameters(const DeviceModel& model, const DeviceQueries& 
 ///    rows), or min_score if that is more;
 ///  - the rescored rows are those whose upper bound reaches the floor and the uncovered rows; those
 ///    that int8 codes rule out count as survivors only;
-///  - found rows and hits are as in launch_select.
+///  - the found rows are the eligible rescored ones with canonical score >= floor;
+///  - the hits are the k best found rows; none if more than kFoundCapacity were found.
 cudaError_t launch_plane_query(const DeviceModel& model, const DeviceQueries& queries,
                                const Workspace& work, const DeviceShape& shape,
                                cudaStream_t stream);
@@ -408,7 +376,7 @@ bool plane_pass_serves(const DeviceModel& model, std::uint32_t k_plus_excluded,
 /// Writes the int8 codes of every row to `model.int8_codes`.
 cudaError_t launch_build_int8_codes(const DeviceModel& model, cudaStream_t stream);
 
-/// As scan_query_fits_parameters, for launch_plane_pass.
+/// As plane_query_fits_parameters, for launch_plane_pass.
 bool plane_pass_fits_parameters(const DeviceModel& model, const DeviceQueries& queries);
 
 /// Answers up to kMaxPlanePass queries that plane_pass_serves by the plane. Writes answers, and up
@@ -452,64 +420,47 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
 cudaError_t launch_few_rows(const DeviceModel& model, const DeviceQueries& queries,
                             const Workspace& work, cudaStream_t stream);
 
-/// What launch_score computes from each row's canonical cosines with the vectors in `queries.raw`,
-/// all of which belong to one query.
-enum class ScorePart : std::uint32_t {
-    cosine,     ///< scores = the cosine with the only vector
-    multiply,   ///< scores = (first ? 1 : scores) * Π (1 + cosine) / 2
-    divide_by,  ///< denominators = (first ? 1 : denominators) * Π (1 + cosine) / 2
+/// What launch_score writes.
+enum class ScoreResult : std::uint32_t {
+    maxima,  ///< answers and hits, as launch_plane_query does, from maxima
+    counts,  ///< to DeviceAnswer::found, the number of eligible rows that come before the target
+    scores,  ///< the scores of all rows. The only query
 };
 
-/// Writes the canonical values that `part` says to `scores` or `denominators`, for rows first_row
-/// <= row < last_row, eligible or not, with up to kMaxScoreVectors vectors. Of queries.queries[i]
-/// it reads only the norm, that of vector i.
-cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries, ScorePart part,
-                         bool first, std::uint32_t first_row, std::uint32_t last_row,
-                         const Workspace& work, const DeviceShape& shape, cudaStream_t stream);
-
-/// Completes the scores of a query that launch_score began. With `divide`, scores /= denominators +
-/// 1e-6. Sets the scores of rows that are not eligible by rank, range, lists or min_score
-/// of queries.queries[0] to NaN; excluded rows keep theirs. Sets maxima[g] to the largest score of
-/// group g, rounded down to float32, or -infinity if it has none.
-cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& queries,
-                                 bool divide, const Workspace& work, const DeviceShape& shape,
-                                 cudaStream_t stream);
-
-/// Where launch_select finds the estimates.
-enum class SelectSource : std::uint32_t {
-    warp_maxima,    ///< in maxima, and in warp_maxima too
-    stored_scores,  ///< in maxima; canonical scores are in `scores` already
+/// A query of launch_score. Its vectors are `queries.raw` from number `begin` on, their norms those
+/// of `queries.queries`; all else that `queries.queries` tells is that of its first vector.
+struct ScoredQuery {
+    std::uint32_t begin = 0;
+    std::uint32_t positives_end = 0;  ///< vectors from here on are negatives
+    std::uint32_t end = 0;            ///< vectors from here on are the next query's
+    bool is_product = false;          ///< 3CosMul; otherwise the cosine with the only vector
+    Found target;                     ///< for ScoreResult::counts, with a row number of the model
 };
 
-/// Writes the answer and the hits of one query from its estimates:
-///  - floor = max(min_score, m - error), where m is the k_plus_excluded-th largest maximum (or a
-///    little less); m is -infinity if fewer maxima are above -infinity;
-///  - the rescored rows are those of every group with maximum >= floor - error and, unless scores
-///    are stored, the uncovered rows;
-///  - the found rows are the eligible rescored ones with canonical score >= floor;
-///  - the hits are the k best found rows; none if more than kFoundCapacity were found.
-/// `warps` is what launch_scan set, for SelectSource::warp_maxima.
-cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries,
-                          SelectSource source, std::uint32_t warps, const Workspace& work,
-                          const DeviceShape& shape, cudaStream_t stream);
+/// The queries of one launch_score, which have the same result.
+struct ScorePass {
+    ScoredQuery queries[kMaxScoredQueries];
+    std::uint32_t count = 0;
+    std::uint32_t first_group = 0;  ///< groups that no query's range leaves out altogether
+    std::uint32_t last_group = 0;
+    ScoreResult result = ScoreResult::maxima;
+    /// A query with more vectors than a launch takes has several. Each but the first continues what
+    /// Workspace::scores and divisors hold; each but the last goes on, and leaves it there.
+    bool continues = false;
+    bool goes_on = false;
+};
 
-/// Counts the rows that come before a hit with `target_row`, a row number of the model, and
-/// `target_score`, without that row. Counts rows that have a score in `scores` and are not
-/// excluded. Writes the number to answers[0].found.
-cudaError_t launch_count_before(const DeviceModel& model, const DeviceQueries& queries,
-                                std::uint32_t target_row, double target_score,
-                                const Workspace& work, const DeviceShape& shape,
-                                cudaStream_t stream);
+/// Scores all rows of some groups canonically, each with up to kMaxScoreVectors vectors. Rows that
+/// a query's rank, range, lists or min_score leave out have no maximum and no count, and NaN as
+/// score. Excluded rows are not counted and no hits, but have a maximum and a score. The rescored
+/// rows are those of every group whose maximum reaches the floor.
+cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries,
+                         const ScorePass& pass, const Workspace& work, const DeviceShape& shape,
+                         cudaStream_t stream);
 
 /// Copies `rows` vectors of `dim` floats each from `packed` to `padded`, `stride` floats apart,
 /// with zeros between.
 cudaError_t launch_pad_rows(const float* packed, std::uint32_t rows, std::uint32_t dim,
                             std::uint32_t stride, float* padded, cudaStream_t stream);
-
-/// Writes DeviceModel::inverse_norms for `groups * kGroupRows` rows: NaN for norms outside
-/// [smallest, largest] and for rows from `rows` on.
-cudaError_t launch_invert_norms(const double* norms, std::uint32_t rows, std::uint32_t groups,
-                                double smallest, double largest, float* inverse_norms,
-                                cudaStream_t stream);
 
 }  // namespace gloved::kernels::cuda

@@ -1,93 +1,344 @@
-// The canonical pass: float64 scores of every row, for the kinds of query and the sizes of answer
-// that the bounded passes do not serve. Expected limit: memory on data-centre GPUs, float64
-// arithmetic on others. Plain queries do not come here.
+// The canonical pass: float64 scores of every row, for queries that no codes can answer, up to
+// eight at a time (launches.hpp).
+//
+// Expected limit: memory for one vector on data-centre GPUs; for many, and on other GPUs, float64
+// arithmetic and the conversions to it. A warp takes a group of rows. Its teams multiply some rows
+// with some vectors at once, so that each component is loaded and converted once for them all. Then
+// each thread ends the scores of one row.
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/launches.hpp"
+#include "kernels/cuda/radix_select.cuh"
+#include "kernels/cuda/rank.cuh"
 
 namespace gloved::kernels::cuda {
 namespace {
 
 constexpr unsigned kThreads = 256;
-constexpr unsigned kBlocksPerProcessor = 8;
+constexpr unsigned kWarps = kThreads / kWarp;
 constexpr unsigned kTeamsPerWarp = kWarp / kCanonicalLanes;
+constexpr unsigned kBlocksPerProcessor = 8;
+/// How many vectors, rows and components of a row a team multiplies together. With more rows than
+/// these, too few warps fit onto a multiprocessor (docs/performance-history.md).
+template <unsigned kTheVectors, unsigned kTheRows, unsigned kTheComponents>
+struct Tile {
+    static constexpr unsigned kVectors = kTheVectors;
+    static constexpr unsigned kRows = kTheRows;
+    static constexpr unsigned kComponents = kTheComponents;  ///< of a thread
+    static constexpr std::uint32_t kChunk = kComponents * kCanonicalLanes;
+    static_assert(kGroupRows % (kRows * kTeamsPerWarp) == 0 && kComponents % kHostComponents == 0);
+};
+using OneVector = Tile<1, 2, 8>;
+using FourVectors = Tile<4, 4, 4>;
+using EightVectors = Tile<8, 2, 8>;
+static_assert(kGroupRows == kWarp);
 
-/// Computes the canonical values of launch_score, one team a row. All vectors are multiplied with a
-/// row while it is in the cache.
-__global__ __launch_bounds__(kThreads) void score(DeviceModel model, DeviceQueries queries,
-                                                  ScorePart part, bool first,
-                                                  std::uint32_t first_row, std::uint32_t last_row,
-                                                  Workspace work) {
-    const unsigned lane = threadIdx.x % kWarp;
-    const unsigned warps = gridDim.x * (kThreads / kWarp);
-    const unsigned warp = blockIdx.x * (kThreads / kWarp) + threadIdx.x / kWarp;
-    double* values = part == ScorePart::divide_by ? work.denominators : work.scores;
-    const std::uint32_t count = last_row - first_row;
-    for (std::uint32_t base = warp * kTeamsPerWarp; base < count; base += warps * kTeamsPerWarp) {
-        const std::uint32_t i = base + lane / kCanonicalLanes;
-        const bool active = i < count;
-        const std::uint32_t row = active ? first_row + i : first_row;
-        const double norm = model.norms[row];
-        double value = first || part == ScorePart::cosine ? 1.0 : values[row];
-        for (std::uint32_t v = 0; v < queries.count; ++v) {
-            const float* raw = queries.raw + static_cast<std::size_t>(v) * model.stride;
-            const double dot = row_dot(model, raw, row, lane % kCanonicalLanes, active);
-            const double cosine = score_from_dot(dot, queries.queries[v].norm, norm);
-            value = part == ScorePart::cosine ? cosine : __dmul_rn(value, cosmul_part(cosine));
+constexpr unsigned kThresholdThreads = 1024;
+constexpr unsigned kCollectThreads = 256;
+constexpr unsigned kCollectBlocks = 4;  // a processor
+/// Values that a block's threads keep for the radix select. The kMaxKPlusExcluded-th largest of so
+/// many is hardly below that of all groups.
+constexpr unsigned kMaximaApart = 8192;
+
+/// The score of a query and a row, while it takes in the query's vectors one by one.
+struct RunningScore {
+    double value = 1;  ///< the cosine, or the product of the positives' factors
+    double divisor = 1;
+
+    __device__ void take(const ScoredQuery& query, std::uint32_t vector, double cosine) {
+        if (!query.is_product) {
+            value = cosine;
+            return;
         }
-        if (active && lane % kCanonicalLanes == 0) values[row] = value;
+        double& product = vector < query.positives_end ? value : divisor;
+        product = __dmul_rn(product, cosmul_part(cosine));
+    }
+    __device__ double score(const ScoredQuery& query) const {
+        return query.is_product ? cosmul_score(value, divisor) : value;
+    }
+};
+
+/// Adds the products of a chunk of components, from `begin` on, of a team's rows and of vectors.
+/// kWhole: the chunk ends before the vectors do, and the rows are in device memory.
+template <class Tile, bool kWhole>
+__device__ void multiply_chunk(const DeviceModel& model, const float* const (&rows)[Tile::kRows],
+                               const float* const (&vectors)[Tile::kVectors], std::uint32_t begin,
+                               unsigned lane, double (&sums)[Tile::kRows][Tile::kVectors]) {
+    float components[Tile::kRows][Tile::kComponents];
+#pragma unroll
+    for (unsigned r = 0; r < Tile::kRows; ++r) {
+        if constexpr (kWhole) {
+#pragma unroll
+            for (unsigned j = 0; j < Tile::kComponents; ++j)
+                components[r][j] = rows[r][begin + lane + j * kCanonicalLanes];
+        } else {
+            load_components(model, rows[r], begin, lane, true, components[r]);
+        }
+    }
+#pragma unroll
+    for (unsigned j = 0; j < Tile::kComponents; ++j) {
+        std::uint32_t i = begin + lane + j * kCanonicalLanes;
+        // Behind the end the rows' components are 0, whatever they are multiplied with.
+        if constexpr (!kWhole) i = i < model.dim ? i : model.dim - 1;
+        double of_rows[Tile::kRows];
+#pragma unroll
+        for (unsigned r = 0; r < Tile::kRows; ++r) of_rows[r] = components[r][j];
+#pragma unroll
+        for (unsigned v = 0; v < Tile::kVectors; ++v) {
+            const double of_vector = vectors[v][i];
+            // A product of floats is exact, so that a fused operation gives the same bits.
+#pragma unroll
+            for (unsigned r = 0; r < Tile::kRows; ++r)
+                sums[r][v] = __fma_rn(of_rows[r], of_vector, sums[r][v]);
+        }
     }
 }
 
-/// Ends a query as launch_finish_scores says. One warp a group, one lane a row.
-__global__ __launch_bounds__(kThreads) void finish_scores(DeviceModel model, DeviceQueries queries,
-                                                          bool divide, Workspace work) {
-    const DeviceQuery query = queries.queries[0];
-    const unsigned lane = threadIdx.x % kWarp;
-    const unsigned warps = gridDim.x * (kThreads / kWarp);
-    const unsigned warp = blockIdx.x * (kThreads / kWarp) + threadIdx.x / kWarp;
-    for (std::uint32_t group = warp; group < model.groups; group += warps) {
-        const std::uint32_t row = group * kGroupRows + lane;
-        float best = minus_infinity();
-        if (row < model.rows) {
-            double value = __longlong_as_double(0x7FF8000000000000LL);
-            if (admits(query, model, row)) {
-                const double scored = divide
-                                          ? cosmul_score(work.scores[row], work.denominators[row])
-                                          : work.scores[row];
-                if (scored >= query.min_score) value = scored;
-            }
-            work.scores[row] = value;
-            // Rounded down, so that a maximum stays a score that is reached. fmaxf ignores NaN.
-            best = fmaxf(best, __double2float_rd(value));
+/// Writes dots[v][r], the canonical dot products of the vectors from `first_vector` on with the
+/// rows of a group. Behind the last row and the last vector it repeats these. One warp calls it.
+template <class Tile>
+__device__ void multiply(const DeviceModel& model, const DeviceQueries& queries,
+                         std::uint32_t group, std::uint32_t first_vector,
+                         double (*dots)[kGroupRows]) {
+    const unsigned lane = threadIdx.x % kCanonicalLanes;
+    const unsigned team = threadIdx.x % kWarp / kCanonicalLanes;
+    const std::uint32_t whole =
+        loads_from_host(model) ? 0 : model.dim / Tile::kChunk * Tile::kChunk;
+    const float* vectors[Tile::kVectors];
+#pragma unroll
+    for (unsigned v = 0; v < Tile::kVectors; ++v)
+        vectors[v] =
+            queries.raw + std::size_t{min(first_vector + v, queries.count - 1)} * model.stride;
+    for (unsigned first = 0; first < kGroupRows; first += Tile::kRows * kTeamsPerWarp) {
+        const float* rows[Tile::kRows];
+        double sums[Tile::kRows][Tile::kVectors];
+#pragma unroll
+        for (unsigned r = 0; r < Tile::kRows; ++r) {
+            const std::uint32_t row = group * kGroupRows + first + r * kTeamsPerWarp + team;
+            rows[r] = row_of(model, min(row, model.rows - 1));
+#pragma unroll
+            for (double& sum : sums[r]) sum = 0;
         }
-        best = warp_max(best);
-        if (lane == 0) work.maxima[group] = best;
+        for (std::uint32_t begin = 0; begin < whole; begin += Tile::kChunk)
+            multiply_chunk<Tile, true>(model, rows, vectors, begin, lane, sums);
+        for (std::uint32_t begin = whole; begin < model.dim; begin += Tile::kChunk)
+            multiply_chunk<Tile, false>(model, rows, vectors, begin, lane, sums);
+#pragma unroll
+        for (unsigned v = 0; v < Tile::kVectors; ++v) {
+#pragma unroll
+            for (unsigned r = 0; r < Tile::kRows; ++r) {
+                const double dot = sum_of_team(sums[r][v]);
+                if (lane == 0) dots[v][first + r * kTeamsPerWarp + team] = dot;
+            }
+        }
     }
+    __syncwarp();
+}
+
+/// What a warp does with the scores of its rows for one query. Each thread has one row, and calls
+/// it.
+struct ScoreEnd {
+    const DeviceModel& model;
+    const DeviceQueries& queries;
+    const ScorePass& pass;
+    const Workspace& work;
+
+    __device__ bool is_eligible(const DeviceQuery& query, std::uint32_t row, double score) const {
+        return row < model.rows && admits(query, model, row) && score >= query.min_score;
+    }
+
+    /// The largest score of the group, rounded down, so that it stays a score that is reached.
+    __device__ void write_maximum(std::uint32_t q, std::uint32_t row, double score) const {
+        const DeviceQuery& query = queries.queries[pass.queries[q].begin];
+        const float best =
+            warp_max(is_eligible(query, row, score) ? __double2float_rd(score) : minus_infinity());
+        if (row % kGroupRows == 0)
+            work.maxima[std::size_t{q} * model.groups + row / kGroupRows] = best;
+    }
+
+    /// The number of the warp's rows that come before the query's target.
+    __device__ std::uint32_t count_before(std::uint32_t q, std::uint32_t row, double score) const {
+        const ScoredQuery& scored = pass.queries[q];
+        const DeviceQuery& query = queries.queries[scored.begin];
+        const Found mine{score, model.first_row + row, 0};
+        const bool before = is_eligible(query, row, score) && mine.row != scored.target.row &&
+                            comes_before(mine, scored.target) &&
+                            !is_excluded(query, queries.excluded, row);
+        return static_cast<std::uint32_t>(__popc(__ballot_sync(kWholeWarp, before)));
+    }
+
+    __device__ void store(std::uint32_t row, const RunningScore& running) const {
+        if (row >= model.rows) return;
+        const DeviceQuery& query = queries.queries[0];
+        const double score = running.score(pass.queries[0]);
+        work.scores[row] = pass.goes_on ? running.value
+                           : is_eligible(query, row, score)
+                               ? score
+                               : __longlong_as_double(0x7FF8000000000000LL);
+        if (pass.goes_on) work.divisors[row] = running.divisor;
+    }
+};
+
+/// Scores rows as launch_score says.
+template <class Tile>
+__global__ __launch_bounds__(kThreads, 2) void score(DeviceModel model, DeviceQueries queries,
+                                                     ScorePass pass, Workspace work) {
+    __shared__ double dots[kWarps][Tile::kVectors][kGroupRows];
+    __shared__ std::uint32_t counts[kMaxScoredQueries];
+    const unsigned lane = threadIdx.x % kWarp;
+    const unsigned warp = threadIdx.x / kWarp;
+    const ScoreEnd end{model, queries, pass, work};
+    if (threadIdx.x < kMaxScoredQueries) counts[threadIdx.x] = 0;
+    __syncthreads();
+    for (std::uint32_t group = pass.first_group + blockIdx.x * kWarps + warp;
+         group < pass.last_group; group += gridDim.x * kWarps) {
+        const std::uint32_t row = group * kGroupRows + lane;
+        const double norm = row < model.rows ? model.norms[row] : 0;
+        RunningScore running;
+        if (pass.continues && row < model.rows) running = {work.scores[row], work.divisors[row]};
+        std::uint32_t q = 0;
+        for (std::uint32_t begin = 0; begin < queries.count; begin += Tile::kVectors) {
+            multiply<Tile>(model, queries, group, begin, dots[warp]);
+            for (std::uint32_t v = begin; v < min(begin + Tile::kVectors, queries.count); ++v) {
+                const double dot = dots[warp][v - begin][lane];
+                running.take(pass.queries[q], v,
+                             score_from_dot(dot, queries.queries[v].norm, norm));
+                if (v + 1 < pass.queries[q].end) continue;
+                if (pass.result == ScoreResult::scores) {
+                    end.store(row, running);
+                } else if (pass.result == ScoreResult::maxima) {
+                    end.write_maximum(q, row, running.score(pass.queries[q]));
+                } else {
+                    const std::uint32_t count =
+                        end.count_before(q, row, running.score(pass.queries[q]));
+                    if (lane == 0 && count > 0) atomicAdd(&counts[q], count);
+                }
+                running = {};
+                ++q;
+            }
+            __syncwarp();  // all have read the products, which the next vectors overwrite
+        }
+    }
+    if (pass.result != ScoreResult::counts) return;
+    __syncthreads();
+    if (threadIdx.x < pass.count && counts[threadIdx.x] > 0)
+        atomicAdd(&work.counters[threadIdx.x * kCounters + kFoundCounter], counts[threadIdx.x]);
+    if (!is_last_block(&work.counters[kBlocksDoneCounter])) return;
+    if (threadIdx.x < pass.count) {
+        std::uint32_t& count = work.counters[threadIdx.x * kCounters + kFoundCounter];
+        work.answers[threadIdx.x] = {static_cast<double>(minus_infinity()), 0, __ldcg(&count), 0,
+                                     0};
+        count = 0;
+    }
+    if (threadIdx.x == 0) work.counters[kBlocksDoneCounter] = 0;
+}
+
+/// Finds the floors of the queries from their groups' maxima, a block each: the k-th largest
+/// maximum of a query, or a little less, or its min_score.
+__global__ __launch_bounds__(kThresholdThreads) void threshold(DeviceModel model,
+                                                               DeviceQueries queries,
+                                                               ScorePass pass, Workspace work) {
+    const std::uint32_t q = blockIdx.x;
+    const DeviceQuery& query = queries.queries[pass.queries[q].begin];
+    const float* const maxima = work.maxima + std::size_t{q} * model.groups + pass.first_group;
+    const float reached =
+        kth_largest_lower_bound<kThresholdThreads, kMaximaApart / kThresholdThreads>(
+            maxima, pass.last_group - pass.first_group, query.k_plus_excluded);
+    if (threadIdx.x == 0) work.floors[q] = fmax(static_cast<double>(reached), query.min_score);
+}
+
+/// Scores the groups whose maximum reaches the floor again, one row a team, and finds the rows that
+/// reach it. The blocks of a query (blockIdx.y) share its groups; the last to end ranks what all
+/// have found.
+__global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, DeviceQueries queries,
+                                                           ScorePass pass, Workspace all) {
+    const std::uint32_t q = blockIdx.y;
+    const ScoredQuery& scored_query = pass.queries[q];
+    const DeviceQuery query = queries.queries[scored_query.begin];
+    Workspace work = all;
+    work.counters += q * kCounters;
+    work.found += q * kFoundCapacity;
+    work.answers += q;
+    work.hits += q * kMaxHits;
+    const double floor = all.floors[q];
+    const float cutoff = __double2float_rd(floor);
+    const unsigned lane = threadIdx.x % kCanonicalLanes;
+
+    __shared__ std::uint32_t candidates[kCollectThreads];  // groups
+    __shared__ std::uint32_t candidate_count;
+    std::uint32_t scored = 0;
+    for (std::uint32_t begin = pass.first_group + blockIdx.x * kCollectThreads;
+         begin < pass.last_group; begin += gridDim.x * kCollectThreads) {
+        if (threadIdx.x == 0) candidate_count = 0;
+        __syncthreads();
+        const std::uint32_t group = begin + threadIdx.x;
+        const float maximum = group < pass.last_group
+                                  ? all.maxima[std::size_t{q} * model.groups + group]
+                                  : minus_infinity();
+        // -infinity: no row of the group is eligible, even where the floor is -infinity too.
+        if (maximum >= cutoff && maximum != minus_infinity())
+            candidates[atomicAdd(&candidate_count, 1U)] = group;
+        __syncthreads();
+        for (std::uint32_t base = threadIdx.x / kWarp * kTeamsPerWarp;
+             base < candidate_count * kGroupRows; base += kCollectThreads / kWarp * kTeamsPerWarp) {
+            const std::uint32_t i = base + threadIdx.x % kWarp / kCanonicalLanes;
+            const std::uint32_t row = candidates[i / kGroupRows] * kGroupRows + i % kGroupRows;
+            const bool active = row < model.rows && admits(query, model, row);
+            const double norm = active ? model.norms[row] : 0;
+            RunningScore running;
+            for (std::uint32_t v = scored_query.begin; v < scored_query.end; ++v) {
+                const float* const raw = queries.raw + std::size_t{v} * model.stride;
+                const double dot = row_dot(model, raw, row, lane, active);
+                running.take(scored_query, v, score_from_dot(dot, queries.queries[v].norm, norm));
+            }
+            if (!active || lane > 0) continue;
+            ++scored;
+            const double score = running.score(scored_query);
+            if (!(score >= floor) || is_excluded(query, queries.excluded, row)) continue;
+            const std::uint32_t at = atomicAdd(&work.counters[kFoundCounter], 1U);
+            if (at < kFoundCapacity) work.found[at] = {score, row, 0};
+        }
+        __syncthreads();
+    }
+    scored = warp_sum(scored);
+    if (threadIdx.x % kWarp == 0 && scored > 0) atomicAdd(&work.counters[kRescoredCounter], scored);
+    if (!is_last_block(&work.counters[kBlocksDoneCounter])) return;
+    rank<kCollectThreads>(query, floor, work);
+}
+
+/// Selects each query's hits from its maxima.
+cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries,
+                          const ScorePass& pass, const Workspace& work, const DeviceShape& shape,
+                          cudaStream_t stream) {
+    threshold<<<pass.count, kThresholdThreads, 0, stream>>>(model, queries, pass, work);
+    if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
+    // Blocks that fill the device, and no more than there are pieces of work.
+    const std::uint32_t groups = pass.last_group - pass.first_group;
+    const std::uint32_t pieces = (groups + kCollectThreads - 1) / kCollectThreads;
+    const unsigned filling = static_cast<unsigned>(shape.processors) * kCollectBlocks;
+    const unsigned blocks = blocks_of_rounds(min(pieces, filling), kCollectThreads * kGroupRows);
+    collect<<<dim3(blocks, pass.count), kCollectThreads, 0, stream>>>(model, queries, pass, work);
+    return cudaGetLastError();
 }
 
 }  // namespace
 
-cudaError_t load_score_kernels() { return load_each(score, finish_scores); }
-
-cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries, ScorePart part,
-                         bool first, std::uint32_t first_row, std::uint32_t last_row,
-                         const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
-    if (first_row == last_row) return cudaSuccess;
-    const unsigned blocks =
-        blocks_of_rounds(static_cast<unsigned>(shape.processors) * kBlocksPerProcessor,
-                         kThreads / kWarp * kTeamsPerWarp);
-    score<<<blocks, kThreads, 0, stream>>>(model, queries, part, first, first_row, last_row, work);
-    return cudaGetLastError();
+cudaError_t load_score_kernels() {
+    return load_each(score<OneVector>, score<FourVectors>, score<EightVectors>, threshold, collect);
 }
 
-cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& queries,
-                                 bool divide, const Workspace& work, const DeviceShape& shape,
-                                 cudaStream_t stream) {
-    const unsigned blocks =
-        blocks_of_rounds(static_cast<unsigned>(shape.processors) * kBlocksPerProcessor,
-                         kThreads / kWarp * kGroupRows);
-    finish_scores<<<blocks, kThreads, 0, stream>>>(model, queries, divide, work);
-    return cudaGetLastError();
+cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries,
+                         const ScorePass& pass, const Workspace& work, const DeviceShape& shape,
+                         cudaStream_t stream) {
+    const unsigned blocks = blocks_of_rounds(
+        static_cast<unsigned>(shape.processors) * kBlocksPerProcessor, kWarps * kGroupRows);
+    const auto kernel = queries.count == 1   ? score<OneVector>
+                        : queries.count <= 4 ? score<FourVectors>
+                                             : score<EightVectors>;
+    kernel<<<blocks, kThreads, 0, stream>>>(model, queries, pass, work);
+    if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
+    return pass.result == ScoreResult::maxima
+               ? launch_select(model, queries, pass, work, shape, stream)
+               : cudaSuccess;
 }
 
 }  // namespace gloved::kernels::cuda

@@ -41,20 +41,11 @@ void write_vector(const QueryVector& vector, std::size_t stride, float* raw) {
     std::fill(std::copy(vector.values.begin(), vector.values.end(), raw), raw + stride, 0.0F);
 }
 
-/// Writes the queries' vectors, padded with zeros to `stride`, and fl32(raw / norm) to `unit`
-/// unless that is nullptr.
-void write_vectors(std::span<const PassQuery> queries, std::size_t stride, float* raw,
-                   float* unit) {
+/// Writes the queries' vectors, padded with zeros to `stride`.
+void write_vectors(std::span<const PassQuery> queries, std::size_t stride, float* raw) {
     for (const PassQuery& query : queries) {
         write_vector(*query.vector, stride, raw);
         raw += stride;
-        if (unit == nullptr) continue;
-        const auto& values = query.vector->values;
-        const auto to_unit = [&](float value) {
-            return static_cast<float>(static_cast<double>(value) / query.vector->norm);
-        };
-        std::fill(std::transform(values.begin(), values.end(), unit, to_unit), unit + stride, 0.0F);
-        unit += stride;
     }
 }
 
@@ -119,7 +110,7 @@ Result<DeviceFacts> read_device(int device) {
     if (Status done = check(loaded, "load_kernels"); !done) return done.error();
     facts.shape.integer_products = major >= 8;
     facts.shape.wgmma = major == 9 && minor == 0 && wgmma_is_built();
-    facts.shape.bulk_copies = major >= 9 && stream_is_built();
+    facts.shape.early_launches = major >= 9 && early_launch_is_built();
     if (Status done = move_into(facts.free_bytes, free_device_bytes()); !done) return done.error();
     return facts;
 }
@@ -163,7 +154,6 @@ void Shard::describe_model(const format::Model& model) {
     const ShardBuffers& b = buffers_;
     model_ = {.vectors = b.vectors.data(),
               .norms = b.norms.data(),
-              .inverse_norms = b.inverse_norms.data(),
               .ranks = b.ranks.data(),
               .rows_by_rank = b.rows_by_rank.data(),
               .memberships = b.memberships.data(),
@@ -213,10 +203,6 @@ Status Shard::fill(const format::Model& model, const float* vectors) {
             copy_async(buffers_.uncovered.data(), uncovered.data(), uncovered.size(), stream_);
         if (!copied) return copied;
     }
-    const cudaError_t launched =
-        launch_invert_norms(buffers_.norms.data(), model_.rows, model_.groups, kMinNorm, kMaxNorm,
-                            buffers_.inverse_norms.data(), stream_.get());
-    if (Status done = check(launched, "launch of invert_norms"); !done) return done;
     if (model_.int8_codes.rows != nullptr) {
         Status built =
             check(launch_build_int8_codes(model_, stream_.get()), "launch of build_int8_codes");
@@ -315,7 +301,6 @@ DeviceQuery Shard::describe(const PassQuery& query, std::uint32_t* excluded,
                             std::size_t& count) const {
     DeviceQuery out;
     out.norm = query.vector->norm;
-    out.error = query.error;
     if (query.query == nullptr) return out;
     const Filter& filter = query.query->filter;
     const RowRange range = local(query.rows);
@@ -406,11 +391,8 @@ void Shard::mark_filters(std::span<DeviceQuery> described) {
 
 /// Copies all at once: each copy takes some microseconds, however small.
 Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_t slot) {
-    const bool of_many =
-        inputs == Inputs::raw || inputs == Inputs::raw_or_row || inputs == Inputs::plane_pass;
-    assert(queries.size() <= (of_many ? std::max(sizes_.plane_pass, sizes_.code_pass)
-                                      : std::size_t{kMaxScoreVectors}));
-    assert((inputs != Inputs::plane_query && inputs != Inputs::scan) || queries.size() == 1);
+    const bool of_many = inputs != Inputs::plane_query;
+    assert(queries.size() <= (of_many ? sizes_.inputs : 1));
     if (Status used = use_device(device_); !used) return used;
     // An earlier copy may still read the staging buffer.
     if (slots_[slot].sent) {
@@ -418,12 +400,11 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
     }
     const std::size_t stride = model_.stride;
     queries_ = {};
-    if (queries.empty()) return begin(slot);  // an empty product
     const ShardBuffers::Slot& buffers = buffers_.slots[slot];
     std::byte* const host = buffers.input_staging.data();
     const std::span described(reinterpret_cast<DeviceQuery*>(host), queries.size());
-    auto* const excluded = reinterpret_cast<std::uint32_t*>(
-        host + InputLayout(queries.size(), 0, 0, stride, 0).excluded);
+    auto* const excluded =
+        reinterpret_cast<std::uint32_t*>(host + InputLayout(queries.size(), 0, stride, 0).excluded);
     std::size_t excluded_count = 0;
     for (std::size_t q = 0; q < queries.size(); ++q) {
         assert(queries[q].vector->values.size() == model_.dim);
@@ -433,20 +414,16 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
     std::vector<std::int8_t> digits;
     if (inputs == Inputs::plane_query) digits = make_digits(queries, described);
 
-    const bool with_unit = inputs == Inputs::raw_and_unit || inputs == Inputs::scan;
-    const InputLayout layout(queries.size(), with_unit ? queries.size() : 0, digits.size(), stride,
-                             excluded_count);
+    const InputLayout layout(queries.size(), digits.size(), stride, excluded_count);
     if (!digits.empty()) std::memcpy(host + layout.digits, digits.data(), digits.size());
     std::byte* const device = buffers.input.data();
     queries_ = {.queries = reinterpret_cast<const DeviceQuery*>(device),
                 .raw = reinterpret_cast<float*>(device + layout.raw),
-                .unit = reinterpret_cast<const float*>(device + layout.unit),
                 .excluded = reinterpret_cast<const std::uint32_t*>(device + layout.excluded),
                 .digits = reinterpret_cast<const std::int8_t*>(device + layout.digits),
                 .count = static_cast<std::uint32_t>(queries.size()),
                 .host = {.queries = reinterpret_cast<const DeviceQuery*>(host),
                          .raw = reinterpret_cast<const float*>(host + layout.raw),
-                         .unit = reinterpret_cast<const float*>(host + layout.unit),
                          .excluded = reinterpret_cast<const std::uint32_t*>(host + layout.excluded),
                          .digits = reinterpret_cast<const std::int8_t*>(host + layout.digits)}};
     summarize(described);
@@ -461,11 +438,7 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
         return copied.hold_up(stream_);
     }
     const bool any_missing = std::ranges::any_of(described, needs_vector);
-    if (any_missing) {
-        write_vectors(queries, stride, reinterpret_cast<float*>(host + layout.raw),
-                      with_unit ? reinterpret_cast<float*>(host + layout.unit) : nullptr);
-    }
-    if (inputs == Inputs::scan && scan_query_fits_parameters(model_, queries_, shape_)) return {};
+    if (any_missing) write_vectors(queries, stride, reinterpret_cast<float*>(host + layout.raw));
     if (inputs == Inputs::plane_query && plane_query_fits_parameters(model_, queries_)) return {};
     if (inputs == Inputs::plane_pass && plane_pass_fits_parameters(model_, queries_)) return {};
     slots_[slot].sent = true;
@@ -539,19 +512,11 @@ Status Shard::send_in_pieces(std::span<const PassQuery> queries,
     return done;
 }
 
-Status Shard::start_bounded(const PassQuery& query, Estimate estimate) {
-    const bool by_plane = estimate == Estimate::plane;
-    const Inputs inputs = by_plane ? Inputs::plane_query : Inputs::scan;
-    if (Status sent = send({&query, 1}, inputs); !sent) return sent;
-    if (by_plane) {
-        slots_[0].hits_stride = kMaxHits;
-        return check(launch_plane_query(model_, queries_, work_, shape_, stream_.get()),
-                     "launch of plane_query");
-    }
-    std::uint32_t warps = 0;
-    Status done =
-        check(launch_scan(model_, queries_, work_, shape_, warps, stream_.get()), "launch of scan");
-    return done ? select(SelectSource::warp_maxima, warps) : done;
+Status Shard::start_plane_query(const PassQuery& query) {
+    if (Status sent = send({&query, 1}, Inputs::plane_query); !sent) return sent;
+    slots_[0].hits_stride = kMaxHits;
+    return check(launch_plane_query(model_, queries_, work_, shape_, stream_.get()),
+                 "launch of plane_query");
 }
 
 Status Shard::start_plane_pass(std::span<const PassQuery> queries, std::size_t slot) {
@@ -588,46 +553,57 @@ Status Shard::start_few_rows(std::span<const PassQuery> queries, std::size_t slo
     return launched ? mark_end(slot) : launched;
 }
 
-Status Shard::select(SelectSource source, std::uint32_t warps) {
+Status Shard::start_score(std::span<const ScoreQuery> queries, ScoreResult result) {
+    assert(!queries.empty() && queries.size() <= kMaxScoredQueries);
+    std::vector<PassQuery> vectors;
+    ScorePass pass;
+    pass.result = result;
+    pass.first_group = model_.groups;
+    RowRange range;
+    for (const ScoreQuery& query : queries) {
+        const auto begin = static_cast<std::uint32_t>(vectors.size());
+        for (const QueryVector* vector : query.vectors)
+            vectors.push_back({vector, nullptr, {}, {}, 0});
+        vectors[begin] = query.query;
+        pass.queries[pass.count++] = {
+            .begin = begin,
+            .positives_end = begin + static_cast<std::uint32_t>(query.positives),
+            .end = static_cast<std::uint32_t>(vectors.size()),
+            .is_product = query.is_product,
+            .target = {query.target.score, query.target.row, 0}};
+        range = local(query.query.rows);
+        pass.first_group =
+            std::min(pass.first_group, static_cast<std::uint32_t>(range.first / kGroupRows));
+        pass.last_group =
+            std::max(pass.last_group,
+                     static_cast<std::uint32_t>((range.last + kGroupRows - 1) / kGroupRows));
+    }
     slots_[0].hits_stride = kMaxHits;
-    return check(launch_select(model_, queries_, source, warps, work_, shape_, stream_.get()),
-                 "launch of select");
+    if (result != ScoreResult::scores) return score(vectors, pass);
+    assert(queries.size() == 1);
+    for (std::size_t begin = 0; begin < vectors.size(); begin += kMaxScoreVectors) {
+        const auto some = std::span(vectors).subspan(
+            begin, std::min<std::size_t>(kMaxScoreVectors, vectors.size() - begin));
+        // Each launch tests the query's filter, or none.
+        some.front().query = queries[0].query.query;
+        some.front().rows = queries[0].query.rows;
+        pass.continues = begin > 0;
+        pass.goes_on = begin + some.size() < vectors.size();
+        ScoredQuery& own = pass.queries[0];
+        own.positives_end = static_cast<std::uint32_t>(
+            std::clamp(queries[0].positives, begin, begin + some.size()) - begin);
+        own.end = static_cast<std::uint32_t>(some.size());
+        if (Status done = score(some, pass); !done) return done;
+    }
+    return copy_async(buffers_.host_scores.data() + range.first,
+                      static_cast<const double*>(buffers_.scores.data()) + range.first,
+                      range.size(), stream_);
 }
 
-Status Shard::start_score(std::span<const PassQuery> vectors, ScorePart part, bool first,
-                          RowRange range) {
-    if (Status sent = send(vectors, Inputs::raw_and_unit); !sent) return sent;
-    const RowRange here = local(range);
-    return check(launch_score(model_, queries_, part, first, static_cast<std::uint32_t>(here.first),
-                              static_cast<std::uint32_t>(here.last), work_, shape_, stream_.get()),
+Status Shard::score(std::span<const PassQuery> vectors, const ScorePass& pass) {
+    if (Status sent = send(vectors, Inputs::raw); !sent) return sent;
+    return check(launch_score(model_, queries_, pass, work_, shape_, stream_.get()),
                  "launch of score");
-}
-
-Status Shard::start_finish(const PassQuery& query, bool divide) {
-    if (Status sent = send(std::span(&query, 1), Inputs::raw_and_unit); !sent) return sent;
-    return check(launch_finish_scores(model_, queries_, divide, work_, shape_, stream_.get()),
-                 "launch of finish_scores");
-}
-
-Status Shard::start_select() {
-    if (Status done = begin(); !done) return done;
-    return select(SelectSource::stored_scores, 0);
-}
-
-Status Shard::start_count(const Hit& target) {
-    if (Status done = begin(); !done) return done;
-    return check(launch_count_before(model_, queries_, target.row, target.score, work_, shape_,
-                                     stream_.get()),
-                 "launch of count_before");
-}
-
-Status Shard::start_copy_scores(RowRange range) {
-    if (Status done = begin(); !done) return done;
-    const RowRange here = local(range);
-    if (here.size() == 0) return {};
-    return copy_async(buffers_.host_scores.data() + here.first,
-                      static_cast<const double*>(buffers_.scores.data()) + here.first, here.size(),
-                      stream_);
 }
 
 Status Shard::wait() {

@@ -46,7 +46,15 @@ struct PassQuery {
     RowRange rows;                  ///< in place of those of the filter
     std::span<const Row> excluded;  ///< sorted, without repetition, unless for start_code_pass
     std::size_t k = 0;              ///< number of hits to find
-    double error = 0;               ///< DeviceQuery::error
+};
+
+/// A query of start_score. The vectors of a 3CosMul query are the positives, then the negatives.
+struct ScoreQuery {
+    PassQuery query;  ///< with the first vector
+    std::vector<const QueryVector*> vectors;
+    std::size_t positives = 0;
+    bool is_product = false;
+    Hit target;  ///< for ScoreResult::counts, with a row of the model
 };
 
 /// What a shard found for one query of a pass.
@@ -55,9 +63,6 @@ struct ShardAnswer {
     DeviceAnswer facts;
     bool overflow = false;  ///< a list was too short: there are no hits, use another pass
 };
-
-/// How start_bounded estimates scores: from vectors in float32, or from the plane.
-enum class Estimate { float32, plane };
 
 /// A shard and its passes. Functions that begin with «start_» enqueue work on the shard's stream
 /// and return; `wait` waits for it, and `answer` then has the result. One thread at a time may use
@@ -89,7 +94,8 @@ class Shard {
     std::size_t plane_capacity() const { return sizes_.plane_pass; }
     /// Maximum number of queries of a pass over code tiles; 0: there is none.
     std::size_t code_capacity() const { return sizes_.code_pass; }
-    /// Whether Estimate::plane can serve a query whose k and number of excluded rows have this sum.
+    /// Whether start_plane_query can serve a query whose k and number of excluded rows have this
+    /// sum.
     bool plane_serves(std::size_t k_plus_excluded) const {
         return k_plus_excluded <= kMaxKPlusExcluded &&
                cuda::plane_serves(model_, static_cast<std::uint32_t>(k_plus_excluded), shape_);
@@ -100,9 +106,9 @@ class Shard {
                cuda::plane_pass_serves(model_, static_cast<std::uint32_t>(k_plus_excluded), shape_);
     }
 
-    /// Copies norms and ranks to the device, computes inverse norms and int8 codes or code tiles
-    /// there, and waits. Call it after upload_vectors. `vectors`: if the vectors stay on the host,
-    /// the address at which the device sees the model's.
+    /// Copies norms and ranks to the device, computes int8 codes or code tiles there, and waits.
+    /// Call it after upload_vectors. `vectors`: if the vectors stay on the host, the address at
+    /// which the device sees the model's.
     Status fill(const format::Model& model, const float* vectors = nullptr);
     /// Copies this shard's groups of the model's plane to the device, and waits. The copy is faster
     /// if they are page-locked.
@@ -122,8 +128,8 @@ class Shard {
     }
     std::uint32_t stride() const { return model_.stride; }
 
-    /// Finds the hits of one query. It has at most kMaxKPlusExcluded excluded rows.
-    Status start_bounded(const PassQuery& query, Estimate estimate);
+    /// Finds the hits of one query by the plane, if plane_serves.
+    Status start_plane_query(const PassQuery& query);
     /// Finds the hits of up to plane_capacity queries that plane_pass_serves. For each, k is at
     /// most kMaxBatchHits. The next pass may start in another slot (below kSlots) before this one
     /// is waited for.
@@ -135,20 +141,12 @@ class Shard {
     bool serves_few_rows() const { return model_.rows_by_rank != nullptr; }
     /// Does the same for queries whose filters leave kMaxFewRows rows or fewer.
     Status start_few_rows(std::span<const PassQuery> queries, std::size_t slot);
-    /// Computes canonical values of one query (launch_score) for this shard's rows in `range`, rows
-    /// of the model. `vectors` are some or all of its vectors; `first`: the first of them for
-    /// `part`.
-    Status start_score(std::span<const PassQuery> vectors, ScorePart part, bool first,
-                       RowRange range);
-    /// Completes the scores that start_score began (launch_finish_scores): eligible and excluded
-    /// rows have scores then, others NaN.
-    Status start_finish(const PassQuery& query, bool divide);
-    /// Finds the query's hits from its scores, for answer(0).
-    Status start_select();
-    /// Counts the rows that come before `target`, for answer(0).facts.found.
-    Status start_count(const Hit& target);
-    /// Copies the scores of this shard's rows in `range`, for scores().
-    Status start_copy_scores(RowRange range);
+    /// Scores every row canonically (launch_score), for up to kMaxScoredQueries queries with up to
+    /// kMaxScoreVectors vectors in all. With ScoreResult::maxima, k is at most kMaxHits, and k plus
+    /// the number of excluded rows at most kMaxKPlusExcluded; answer(q) then has the hits. With
+    /// counts, answer(q).facts.found is the number of rows before the target. With scores, there is
+    /// one query, of any number of vectors and without excluded rows, for scores().
+    Status start_score(std::span<const ScoreQuery> queries, ScoreResult result);
 
     /// Waits for all that was started.
     Status wait();
@@ -156,15 +154,13 @@ class Shard {
     Status wait(std::size_t slot);
     /// What the pass found for query number `query`. Call it after `wait`.
     ShardAnswer answer(std::size_t query, std::size_t slot = 0) const;
-    /// The scores that start_copy_scores copied for the same `range`. Call it after `wait`.
+    /// The scores of this shard's rows in `range`, rows of the model, in the only query's range.
     std::span<const double> scores(RowRange range) const;
     /// The rows that `range`, rows of the model, shares with this shard, as local rows.
     RowRange local(RowRange range) const;
     /// Milliseconds on the GPU from the first start_ function to the end of the last; 0 unless
     /// timed. Call it after `wait`.
     Result<double> device_ms(std::size_t slot = 0) const;
-    /// Maximum number of vectors of one start_score.
-    static constexpr std::size_t max_vectors() { return kMaxScoreVectors; }
 
   private:
     Shard(RowRange rows, const DeviceFacts& device, const ShardSizes& sizes, bool timed,
@@ -187,9 +183,7 @@ class Shard {
     /// What a pass needs of its queries on the device.
     enum class Inputs {
         raw,
-        raw_or_row,  ///< raw, but no vector where it is a row that the device holds
-        raw_and_unit,
-        scan,         ///< raw and unit, unless scan_query_fits_parameters
+        raw_or_row,   ///< raw, but no vector where it is a row that the device holds
         plane_query,  ///< raw and digits, unless plane_query_fits_parameters
         plane_pass,   ///< raw, unless plane_pass_fits_parameters
     };
@@ -212,7 +206,8 @@ class Shard {
     std::optional<DeviceList> shortest_list(ListMask within) const;
     /// Whether a pass in another slot is under way.
     bool runs_beside(std::size_t slot) const;
-    Status select(SelectSource source, std::uint32_t warps);
+    /// Starts a launch of start_score.
+    Status score(std::span<const PassQuery> vectors, const ScorePass& pass);
     /// Describes a query, and appends its excluded rows of this shard to the `count` at `excluded`.
     DeviceQuery describe(const PassQuery& query, std::uint32_t* excluded, std::size_t& count) const;
 

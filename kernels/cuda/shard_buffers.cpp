@@ -32,7 +32,6 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     const bool plane = n.residency.plane;
     entry(b.vectors, n.rows * n.stride, vectors);
     entry(b.norms, n.rows);
-    entry(b.inverse_norms, n.groups * kGroupRows);
     entry(b.ranks, n.rows);
     entry(b.uncovered, n.uncovered);
     entry(b.plane, n.plane.bytes() + kPlanePadding, plane);
@@ -44,14 +43,14 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.tile_rows, n.places);
     entry(b.tile_places, n.rows, n.code_pass > 0);
 
-    entry(b.maxima, n.groups);
-    entry(b.floors, 1);
-    entry(b.warp_maxima, kMaxWarps);
+    constexpr std::size_t kScored = kMaxScoredQueries;
     const std::size_t plane_queries = std::max<std::size_t>(1, n.plane_pass);
-    entry(b.counters, plane_queries * kCounters);
-    entry(b.found, std::max<std::size_t>(kFoundCapacity, n.plane_pass * kBatchFound));
+    entry(b.maxima, kScored * n.groups);
+    entry(b.floors, kScored);
+    entry(b.counters, std::max(kScored, plane_queries) * kCounters);
+    entry(b.found, std::max(kScored * kFoundCapacity, plane_queries * kBatchFound));
     entry(b.scores, n.rows);
-    entry(b.denominators, n.rows);
+    entry(b.divisors, n.rows);
     entry(b.candidate_scores, plane_queries * kMaxCandidates, plane);
     entry(b.uppers, n.uppers);
     // Room for queries that fill the last panel.
@@ -74,25 +73,24 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.few_done, kMaxCodePass, few);
     entry(b.host_scores, n.rows);
 
-    const std::size_t batch = std::max(plane_queries, n.code_pass);
+    const std::size_t batch = std::max({kScored, n.plane_pass, n.code_pass});
     for (ShardBuffers::Slot& slot : b.slots) {
         const bool used = &slot == &b.slots.front() || n.code_pass + n.plane_pass > 0;
         entry(slot.input, n.input, used);
         entry(slot.input_staging, n.input, used);
         entry(slot.answers, batch, used);
-        entry(slot.hits, std::max<std::size_t>(kMaxHits, batch * kMaxBatchHits), used);
+        entry(slot.hits, std::max(kScored * kMaxHits, batch * kMaxBatchHits), used);
     }
 }
 
 }  // namespace
 
-InputLayout::InputLayout(std::size_t raws, std::size_t units, std::size_t digit_bytes,
-                         std::size_t stride, std::size_t excluded_rows)
-    : excluded(rounded_up(raws * sizeof(DeviceQuery), kAlignment)),
+InputLayout::InputLayout(std::size_t queries, std::size_t digit_bytes, std::size_t stride,
+                         std::size_t excluded_rows)
+    : excluded(rounded_up(queries * sizeof(DeviceQuery), kAlignment)),
       digits(excluded + rounded_up(excluded_rows * sizeof(std::uint32_t), kAlignment)),
       raw(digits + rounded_up(digit_bytes, kAlignment)),
-      unit(raw + rounded_up(raws * stride * sizeof(float), kAlignment)),
-      end(unit + rounded_up(units * stride * sizeof(float), kAlignment)) {}
+      end(raw + rounded_up(queries * stride * sizeof(float), kAlignment)) {}
 
 ShardSizes::ShardSizes(std::size_t shard_rows, std::size_t dim, std::size_t uncovered_rows,
                        const DeviceShape& shape, const Residency& held)
@@ -117,11 +115,10 @@ ShardSizes::ShardSizes(std::size_t shard_rows, std::size_t dim, std::size_t unco
             static_cast<std::uint32_t>(int8_stride > 0 ? std::max(int8_stride, code_width) : 0),
             shape);
     if (held.plane) uppers = PlaneGrid(groups, plane.steps(), shape).uppers();
-    const std::size_t batch = std::max({std::size_t{1}, plane_pass, code_pass});
-    excluded = std::max(batch * kMaxBatchKPlusExcluded, kMinExcluded);
+    inputs = std::max({std::size_t{kMaxScoreVectors}, plane_pass, code_pass});
+    excluded = std::max(inputs * kMaxBatchKPlusExcluded, kMinExcluded);
     const std::size_t digit_bytes = plane.steps() * 2 * planes::kStepDims;
-    input = std::max(InputLayout(kMaxScoreVectors, kMaxScoreVectors, 0, stride, excluded).end,
-                     InputLayout(batch, 0, digit_bytes, stride, excluded).end);
+    input = InputLayout(inputs, digit_bytes, stride, excluded).end;
 }
 
 std::size_t device_bytes(const ShardSizes& sizes) {
@@ -152,11 +149,10 @@ Result<ShardBuffers> allocate_buffers(const ShardSizes& sizes) {
 Workspace workspace_of(const ShardBuffers& b) {
     return {.maxima = b.maxima.data(),
             .floors = b.floors.data(),
-            .warp_maxima = b.warp_maxima.data(),
             .counters = b.counters.data(),
             .found = b.found.data(),
             .scores = b.scores.data(),
-            .denominators = b.denominators.data(),
+            .divisors = b.divisors.data(),
             .candidate_scores = b.candidate_scores.data(),
             .uppers = b.uppers.data(),
             .code = {.digits = b.code_digits.data(),

@@ -33,12 +33,10 @@ struct InputLayout {
     std::size_t excluded = 0;
     std::size_t digits = 0;
     std::size_t raw = 0;  ///< vectors come last: those of rows are not copied
-    std::size_t unit = 0;
     std::size_t end = 0;  ///< size of the input
 
-    /// For `raws` queries, each with its vector as it came, and `units` vectors of unit length, all
-    /// of `stride` floats.
-    InputLayout(std::size_t raws, std::size_t units, std::size_t digit_bytes, std::size_t stride,
+    /// For so many queries, each with a vector of `stride` floats.
+    InputLayout(std::size_t queries, std::size_t digit_bytes, std::size_t stride,
                 std::size_t excluded_rows);
 };
 
@@ -63,7 +61,8 @@ struct ShardSizes {
     std::size_t code_width = 0;   ///< bytes of a row's codes in a tile
     std::size_t code_lists = 0;   ///< number of lists of a pass over code tiles
     std::size_t int8_stride = 0;  ///< bytes of a row's int8 codes in host memory
-    std::size_t excluded = 0;     ///< maximum number of excluded rows of a pass
+    std::size_t inputs = 0;       ///< maximum number of queries, or of their vectors, of a pass
+    std::size_t excluded = 0;     ///< of excluded rows
     std::size_t input = 0;        ///< bytes of the input buffer
 };
 
@@ -76,7 +75,6 @@ inline constexpr std::size_t kSlots = 2;
 struct ShardBuffers {
     DeviceBuffer<float> vectors;
     DeviceBuffer<double> norms;
-    DeviceBuffer<float> inverse_norms;
     DeviceBuffer<std::uint32_t> ranks;
     DeviceBuffer<std::uint32_t> uncovered;
     DeviceBuffer<std::byte> plane;
@@ -92,11 +90,10 @@ struct ShardBuffers {
 
     DeviceBuffer<float> maxima;
     DeviceBuffer<double> floors;
-    DeviceBuffer<float> warp_maxima;
     DeviceBuffer<std::uint32_t> counters;
     DeviceBuffer<Found> found;
     DeviceBuffer<double> scores;
-    DeviceBuffer<double> denominators;
+    DeviceBuffer<double> divisors;
     DeviceBuffer<float> candidate_scores;
     DeviceBuffer<float> uppers;
     DeviceBuffer<std::int8_t> code_digits;

@@ -99,7 +99,6 @@ EnginePath plane_path(const std::string& name, std::vector<int> devices, const S
         fake_cuda::reset(settings);
         options.devices.numbers = devices;
         options.spread = spread;
-        options.planes_always = true;
         options.int8_pass = int8_pass;
         if (without) {
             auto residency = *without;
@@ -165,7 +164,7 @@ std::vector<EnginePath> cuda_paths() {
     three.devices = 3;
     Settings narrow = lazy;
     narrow.plane_pass_capacity = 5;
-    narrow.capability = 80;  // where launch_scan takes no query as a parameter
+    narrow.capability = 80;
     return {path_of("one", {0}, eager),
             path_of("two_replicas_lazy", {0, 0}, lazy),
             path_of("seven", {0, 0, 0, 0, 0, 0, 0}, eager, Spread::rows),
@@ -316,11 +315,11 @@ TEST_F(CudaHost, TheWaysToAnAnswerAreTheOnesMeant) {
     const auto pass_of = [&](const Query& query) {
         return to_string(run_one(*engine, query).certificate.pass);
     };
-    EXPECT_EQ(pass_of(nearest(model, 5)), "float32");
+    EXPECT_EQ(pass_of(nearest(model, 5)), "plane");
     EXPECT_EQ(pass_of(nearest(model, 5, 1025)), "float64");
     // No more copies and waits than a pass needs; a single query is passed as a parameter.
     fake_cuda::arm({});
-    EXPECT_EQ(pass_of(nearest(model, 5)), "float32");
+    EXPECT_EQ(pass_of(nearest(model, 5)), "plane");
     EXPECT_EQ(fake_cuda::count_of("cudaMemcpyAsync"), 0U);
     EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 1U);
     // A pass worth having looks at few rows again.
@@ -339,7 +338,7 @@ TEST_F(CudaHost, TheWaysToAnAnswerAreTheOnesMeant) {
     EXPECT_EQ(many[9].certificate.pass, Pass::int8);
     EXPECT_EQ(many[10].certificate.pass, Pass::int8);
     const auto fewer = run_all(*engine, std::span(queries).first(10));
-    EXPECT_EQ(fewer[7].certificate.pass, Pass::float32);
+    EXPECT_EQ(fewer[7].certificate.pass, Pass::plane);
     EXPECT_EQ(fewer[7].certificate.scanned, 4000U);
     EXPECT_EQ(fewer[8].certificate.pass, Pass::float64);
     EXPECT_EQ(fewer[9].certificate.pass, Pass::plane);
@@ -355,7 +354,6 @@ TEST_F(CudaHost, TheWaysToAnAnswerAreTheOnesMeant) {
 TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
     const auto model = make_model(dir_ / "model", random_entries(20000, 20, 3));
     EngineOptions options;
-    options.planes_always = true;
     options.int8_pass = false;
     const auto engine = require_engine("cuda", model, options);
     EXPECT_EQ(facts_of(*engine).plane_pass_queries, kernels::cuda::kMaxPlanePass);
@@ -375,7 +373,7 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
     fake_cuda::arm({});
     EXPECT_EQ(pass_of(nearest(model, 5, 1024)), "float64");
     EXPECT_EQ(fake_cuda::count_of("launch_plane_query"), 0U);
-    EXPECT_EQ(fake_cuda::count_of("launch_scan"), 1U);
+    EXPECT_EQ(fake_cuda::count_of("launch_score"), 1U);
     EXPECT_EQ(pass_of(nearest(model, 5, 1025)), "float64");
     Query in_range = nearest(model, 5);
     in_range.filter.rows = kernels::RowRange{3, 17};
@@ -419,7 +417,6 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
 TEST_F(CudaHost, TheWaysThroughCodeTilesAreTheOnesMeant) {
     const auto model = make_model(dir_ / "model", random_entries(20000, 20, 3));
     EngineOptions options;
-    options.planes_always = true;
     const auto engine = require_engine("cuda", model, options);
     EXPECT_EQ(facts_of(*engine).int8_pass_queries, 40U);
     EXPECT_EQ(facts_of(*engine).plane_pass_queries, kernels::cuda::kMaxPlanePass);
@@ -504,8 +501,7 @@ TEST_F(CudaHost, AFewQueriesShareAPassOverThePlane) {
     fake_cuda::arm({});
     (void)run_all(*engine, queries);
     EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 1U);
-    EXPECT_EQ(fake_cuda::launches(),
-              1U + fake_cuda::count_of("launch_scan") + fake_cuda::count_of("launch_select"));
+    EXPECT_EQ(fake_cuda::launches(), 1U + fake_cuda::count_of("launch_plane_query"));
 }
 
 /// What more rows tie for than the pass over the plane lists takes the next way.
@@ -517,7 +513,6 @@ TEST_F(CudaHost, WhatOverflowsAPlanePassIsAnsweredByTheTilesOrAlone) {
     Oracle oracle(model);
     for (const bool tiles : {true, false}) {
         EngineOptions options;
-        options.planes_always = true;
         options.int8_pass = tiles;
         const auto engine = require_engine("cuda", model, options);
         std::vector<Query> queries;
@@ -561,7 +556,6 @@ TEST_F(CudaHost, LongQueriesAreCopiedBesideThePassBefore) {
         settings.plane_pass_capacity = 100;
         fake_cuda::reset(settings);
         EngineOptions options;
-        options.planes_always = true;
         const auto engine = require_engine("cuda", model, options);
         fake_cuda::arm({});
         (void)expect_oracle(*engine, oracle, queries);
@@ -577,7 +571,6 @@ TEST_F(CudaHost, ABatchOfLongQueriesIsTwoPasses) {
     fake_cuda::reset(settings);
     const auto model = make_model(dir_ / "model", random_entries(60, 1024, 3));
     EngineOptions options;
-    options.planes_always = true;
     const auto engine = require_engine("cuda", model, options);
     Oracle oracle(model);
     struct Case {
@@ -601,7 +594,6 @@ TEST_F(CudaHost, WhatOverflowsACodePassIsAnsweredAlone) {
     for (std::size_t i = 0; i < 4000; ++i) entries[i].second = same;
     const auto model = make_model(dir_ / "model", entries);
     EngineOptions options;
-    options.planes_always = true;
     const auto engine = require_engine("cuda", model, options);
     std::vector<Query> queries;
     for (Row row = 0; row < 20; ++row) queries.push_back(nearest(model, row * 397));
@@ -633,9 +625,8 @@ TEST_F(CudaHost, WithoutRoomForCodeTilesThePlaneAnswersBatches) {
     (void)expect_oracle(*engine, oracle, nearest(model, 5));
 }
 
-/// Small models are read sooner than their planes, but not for several queries at once. Without
-/// planes every query is answered alone.
-TEST_F(CudaHost, ASmallModelsCodesAreForManyQueries) {
+/// Without planes queries are scored, up to eight at a time.
+TEST_F(CudaHost, ASmallModelIsAnsweredAsALargeOne) {
     const auto model = make_model(dir_ / "model", random_entries(1000, 20, 3));
     const auto engine = require_engine("cuda", model, {});
     EXPECT_TRUE(facts_of(*engine).holds_vectors && facts_of(*engine).holds_plane);
@@ -645,12 +636,14 @@ TEST_F(CudaHost, ASmallModelsCodesAreForManyQueries) {
     EXPECT_FALSE(facts_of(*other).holds_plane);
     const std::vector<Query> queries(40, nearest(model, 5));
     Oracle oracle(model);
-    for (const auto& [count, pass] : {std::pair{1, "float32"}, {2, "plane"}, {40, "int8"}}) {
+    for (const auto& [count, pass] : {std::pair{1, "plane"}, {2, "plane"}, {40, "int8"}}) {
         const auto some = std::span(queries).first(static_cast<std::size_t>(count));
         for (const Answer& answer : expect_oracle(*engine, oracle, some))
             EXPECT_EQ(to_string(answer.certificate.pass), pass) << count;
-        for (const Answer& answer : run_all(*other, some))
-            EXPECT_EQ(answer.certificate.pass, Pass::float32) << count;
+        fake_cuda::arm({});
+        for (const Answer& answer : expect_oracle(*other, oracle, some))
+            EXPECT_EQ(answer.certificate.pass, Pass::float64) << count;
+        EXPECT_EQ(fake_cuda::launches(), (static_cast<std::uint64_t>(count) + 7) / 8);
     }
 }
 
@@ -665,6 +658,7 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
         std::vector<std::string> lines;
         EngineOptions options;
         options.devices.numbers = devices;
+        options.spread = Spread::rows;
         options.int8_pass = false;
         options.gpu_memory_bytes = bytes_without_vectors(model, devices.size(), kPlaneAlone);
         options.host_vectors = true;
@@ -789,8 +783,7 @@ TEST_F(CudaHost, CertificateHoldsForShardsThatDiffer) {
     constexpr std::size_t kRows = 12000;
     const std::vector<float> asked(20, 1.0F);
     // The nearer half first, then the other way round; keys keep the order.
-    for (const auto& [nearer_first, planes_always] :
-         {std::pair{true, false}, {false, false}, {true, true}, {false, true}}) {
+    for (const bool nearer_first : {true, false}) {
         const TempDir dir;
         auto entries = random_entries(kRows, 20, 9);
         for (std::size_t i = 0; i < kRows; ++i) {
@@ -803,7 +796,6 @@ TEST_F(CudaHost, CertificateHoldsForShardsThatDiffer) {
         EngineOptions options;
         options.devices.numbers = {0, 0, 0, 0};
         options.spread = Spread::rows;
-        options.planes_always = planes_always;
         const auto engine = require_engine("cuda", model, options);
         const std::vector<Query> queries(4, Query{kernels::Cosine{vector_of(asked)}, 5, {}, {}});
         for (const std::size_t size : {std::size_t{1}, queries.size()}) {
@@ -834,11 +826,11 @@ TEST_F(CudaHost, RowsAreSplitAtWholeGroups) {
 
 TEST_F(CudaHost, AllocatesNothingForAQuery) {
     const auto model = make_model(dir_ / "model", awkward_entries(3000, 30, 3));
-    for (const bool planes_always : {false, true}) {
+    for (const bool planes : {false, true}) {
         EngineOptions options;
         options.devices.numbers = {0, 0};
         options.time_device = true;
-        options.planes_always = planes_always;
+        options.planes = planes;
         const auto engine = require_engine("cuda", model, options);
         const fake_cuda::Live before = fake_cuda::live();
         EXPECT_EQ(before.registrations, 0U)

@@ -62,7 +62,6 @@ class CudaReplicas : public CudaSpread {
         fake_cuda::reset(settings);
         EngineOptions options;
         options.devices.all = true;
-        options.planes_always = true;
         engine_ = require_engine("cuda", model_, options);
     }
     void TearDown() override {

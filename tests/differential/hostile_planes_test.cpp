@@ -388,7 +388,6 @@ class HostilePlanes : public testing::Test {
         fake_cuda::Settings settings;
         settings.plane_pass_capacity = 20;
         fake_cuda::reset(settings);
-        options.planes_always = true;
         expect_answers(*require_engine("cuda", model, options), asked, what + ", cuda");
     }
 

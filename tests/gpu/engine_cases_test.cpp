@@ -39,7 +39,7 @@ namespace {
 using kernels::Spread;
 
 enum class By {
-    size,         ///< what the engine would do on its own, with a model so small
+    scores,       ///< no codes: the canonical scores of all rows
     int8,         ///< codes, wherever they can serve: code tiles for batches
     int8_mma,     ///< the same without wgmma
     int8_alone,   ///< code tiles on a device that holds nothing else
@@ -66,14 +66,14 @@ std::size_t codes_alone_bytes(const format::Model& model, By by, bool lists) {
                                                                        .lists = lists});
 }
 
-EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By::size,
+EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By::scores,
                    Spread spread = Spread::rows) {
     EnginePath path;
     path.name = name;
     path.make = [=](const format::Model& model, kernels::EngineOptions options) {
         options.devices.numbers = devices;
         options.spread = spread;
-        options.planes_always = by != By::size;
+        options.planes = by != By::scores;
         options.int8_pass = by != By::plane && by != By::plane_alone;
         options.wgmma = by != By::int8_mma;
         const bool alone = by == By::plane_alone || by == By::both_alone || by == By::int8_alone;
@@ -82,7 +82,8 @@ EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By
             options.gpu_memory_bytes = codes_alone_bytes(model, by, options.lists->size() > 0);
         auto engine = require_engine("cuda", model, options);
         const kernels::GpuFacts facts = engine->gpu_facts().value();
-        if (facts.holds_plane == (by == By::int8_alone) || facts.holds_vectors == alone)
+        const bool plane = by != By::int8_alone && by != By::scores;
+        if (facts.holds_plane != plane || facts.holds_vectors == alone)
             throw std::runtime_error("the engine does not hold what it should");
         return engine;
     };
@@ -100,7 +101,7 @@ std::vector<int> two_devices() {
 std::vector<EnginePath> gpu_paths() {
     return {path_of("one", {0}), path_of("three_shards", {0, 0, 0}),
             path_of("seven_shards", {0, 0, 0, 0, 0, 0, 0}),
-            path_of("two_replicas", two_devices(), By::size, Spread::queries)};
+            path_of("two_replicas", two_devices(), By::scores, Spread::queries)};
 }
 
 std::vector<EnginePath> plane_paths() {
@@ -154,7 +155,6 @@ INSTANTIATE_TEST_SUITE_P(GpuPlane, DamagedRows, testing::ValuesIn(plane_paths())
 /// smaller ones by the plane.
 void expect_the_passes_meant(const format::Model& model, Pass batches) {
     kernels::EngineOptions options;
-    options.planes_always = true;
     options.int8_pass = batches == Pass::int8;
     const auto engine = require_engine("cuda", model, options);
     std::vector<Query> queries;
@@ -202,7 +202,6 @@ TEST(GpuTilePasses, LongQueriesAreCopiedBesideThePassBefore) {
     const TempDir dir;
     const auto model = make_model(dir / "model", random_entries(3000, 1030, 3));
     kernels::EngineOptions options;
-    options.planes_always = true;
     const auto engine = require_engine("cuda", model, options);
     std::vector<Query> queries;
     for (Row row = 0; row < 2500; ++row) {
@@ -260,8 +259,7 @@ std::vector<kernels::cuda::PassQuery> pass_of(std::span<const Query> queries) {
                         &query,
                         query.filter.rows.value_or(kAll),
                         {},
-                        query.k,
-                        0});
+                        query.k});
     }
     return pass;
 }
@@ -320,10 +318,10 @@ TEST(GpuPlanePasses, AnswerEveryWidth) {
                                                  dim, i, count, processors, less));
                 }
             }
-            // In few dimensions too many rows have the same score, and less memory is for fewer
-            // rows: these queries overflow.
+            // In few dimensions too many rows have the same score, and one multiprocessor or one
+            // with less memory lists fewer rows: there queries overflow.
             if (dim >= 7 && !less) {
-                EXPECT_GT(answered, asked / 2) << dim;
+                EXPECT_GT(answered, processors > 1 ? asked / 2 : 0) << dim;
             }
         }
     }
@@ -582,7 +580,7 @@ TEST(GpuPlaneQueries, ManyUnitsAWarp) {
                 const auto shard = shard_on(*device, model);
                 const std::vector<PassQuery> pass = pass_of(queries);
                 for (std::size_t i = 0; i < pass.size(); ++i) {
-                    require(shard->start_bounded(pass[i], Estimate::plane));
+                    require(shard->start_plane_query(pass[i]));
                     require(shard->wait());
                     const std::string what = fmt::format("dim {}, {} processors, room {}, query {}",
                                                          dim, processors, room, i);

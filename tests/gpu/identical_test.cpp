@@ -38,21 +38,19 @@ using kernels::Hit;
 using kernels::Query;
 using kernels::Row;
 
-/// With which first passes.
+/// How rows are ruled out.
 enum class Passes {
-    by_size,   ///< whichever suit the model's size
-    by_plane,  ///< over the plane wherever that can serve
-    no_plane,
+    by_codes,
+    by_scores,  ///< not at all: all are scored
 };
 
 std::unique_ptr<Engine> make(const std::string& name, const format::Model& model,
-                             std::vector<int> devices = {0}, Passes passes = Passes::by_size,
+                             std::vector<int> devices = {0}, Passes passes = Passes::by_codes,
                              kernels::Spread spread = kernels::Spread::automatic) {
     kernels::EngineOptions options;
     options.devices.numbers = std::move(devices);
     options.spread = spread;
-    options.planes = passes != Passes::no_plane;
-    options.planes_always = passes == Passes::by_plane;
+    options.planes = passes == Passes::by_codes;
     auto engine = kernels::make_engine(*kernels::parse_engine(name), model, options);
     if (!engine) throw std::runtime_error(engine.error().message);
     return *std::move(engine);
@@ -254,10 +252,10 @@ TEST_P(RealSample, SeveralShardsOnOneDevice) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpu, RealSample, testing::Values(Passes::by_size, Passes::by_plane),
+INSTANTIATE_TEST_SUITE_P(Gpu, RealSample, testing::Values(Passes::by_codes, Passes::by_scores),
                          [](const auto& test) {
-                             return std::string(test.param == Passes::by_plane ? "by_plane"
-                                                                               : "by_size");
+                             return std::string(test.param == Passes::by_codes ? "by_codes"
+                                                                               : "by_scores");
                          });
 
 /// 2,196,016 × 300, as glove.840B: 2.6 GB on disk and on the device.
@@ -285,12 +283,12 @@ TEST(FullSize, ThousandQueriesAreIdentical) {
     EXPECT_EQ(passes.count(kernels::Pass::int8), 1U);
     EXPECT_EQ(passes.count(kernels::Pass::float64), 0U);
     passes.clear();
-    const auto vectors = make("cuda", model, {0}, Passes::no_plane);
+    const auto vectors = make("cuda", model, {0}, Passes::by_scores);
     expect_identical(*vectors, *cpu, std::span(queries).first(300), 100, "batches without planes",
                      &passes);
     expect_identical(*vectors, *cpu, std::span(queries).first(50), 1, "single without planes",
                      &passes);
-    EXPECT_EQ(passes, (std::set<kernels::Pass>{kernels::Pass::float32}));
+    EXPECT_EQ(passes, (std::set<kernels::Pass>{kernels::Pass::float64}));
     std::vector<Query> others = {
         {kernels::CosMul{{ask.vector(), ask.vector()}, {ask.vector()}}, 10, {}, {}},
         {kernels::CountBefore{ask.vector(), ask.row()}, 1, {}, {}},

@@ -73,7 +73,7 @@ struct EngineSetup {
     std::vector<int> devices;
     bool lazy = false;
     bool timed = false;
-    bool planes_always = false;
+    bool planes = true;
     bool without_vectors = false;  ///< devices have room for the plane alone
     bool replicas = false;         ///< each device holds all rows
 };
@@ -84,7 +84,7 @@ const std::vector<EngineSetup> kSetups = {
     {"one", {0}, false, false},
     {"one_lazy_timed", {0}, true, true},
     {"shards_on_two_devices_lazy", {0, 1, 0}, true, false},
-    {"plane_lazy", {0}, true, false, true},
+    {"scores_lazy", {0}, true, false, false},
     {"plane_alone_on_two_devices_lazy", {0, 1}, true, false, true, true},
     {"replicas_on_two_devices_lazy", {0, 1}, true, false, true, false, true}};
 
@@ -141,7 +141,7 @@ class CudaFaults : public testing::TestWithParam<Case> {
         options.devices.numbers = setup().devices;
         options.spread = setup().replicas ? kernels::Spread::queries : kernels::Spread::rows;
         options.time_device = setup().timed;
-        options.planes_always = setup().planes_always;
+        options.planes = setup().planes;
         options.host_vectors = setup().without_vectors;
         options.int8_pass = !setup().without_vectors;
         return kernels::make_engine(*kernels::parse_engine(name), *model_, options);

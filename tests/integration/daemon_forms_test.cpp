@@ -251,7 +251,7 @@ TEST_F(Forms, StatisticsCountByVerbAndOutcome) {
     EXPECT_EQ(values["batches"], "20");
     EXPECT_EQ(values["batch_sizes"], "1:20");
     EXPECT_EQ(values["answers_plane"], "20");
-    EXPECT_EQ(values["answers_float32"], "0");
+    EXPECT_EQ(values["answers_float64"], "0");
     EXPECT_TRUE(values.contains("plane_unselective"));
     for (const char* stage : {"wait", "compute", "deliver", "total"}) {
         std::uint64_t last = 0;
@@ -353,7 +353,7 @@ TEST_F(Forms, PrometheusReadsTheStatistics) {
     EXPECT_EQ(values["gloved_batch_size_count{model=\"m\",engine=\"cpu\"}"], 7);
     EXPECT_EQ(values["gloved_batch_size_sum{model=\"m\",engine=\"cpu\"}"], 7);
     EXPECT_EQ(values["gloved_answers_total{model=\"m\",engine=\"cpu\",pass=\"plane\"}"], 7);
-    EXPECT_EQ(values["gloved_answers_total{model=\"m\",engine=\"cpu\",pass=\"float32\"}"], 0);
+    EXPECT_EQ(values["gloved_answers_total{model=\"m\",engine=\"cpu\",pass=\"float64\"}"], 0);
     double last = 0;
     for (int power = 4; power <= 25; ++power) {
         const std::string key = fmt::format(

@@ -301,7 +301,6 @@ std::vector<Way> all_ways(const Model& model, std::size_t threads, const DeviceC
     options.threads = static_cast<unsigned>(threads);
     options.devices = devices;
     std::vector<Way> ways;
-    options.planes_always = true;
     for (options.planes = false;; options.planes = true) {
         for (const std::string& simd : kernels::simd_names()) {
             if (options.planes && kernels::cpu::plane_kernel_for(simd) == nullptr) continue;

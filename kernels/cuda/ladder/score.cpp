@@ -3,11 +3,13 @@
 #include <cassert>
 #include <cmath>
 
-#include "kernels/cuda/float_bound.hpp"
+#include "kernels/bounds.hpp"
 
 namespace gloved::kernels::ladder {
 
-double ladder_score_bound(std::size_t dim) { return score_error_bound(dim) + 3.0 * kHalfUlp; }
+double ladder_score_bound(std::size_t dim) {
+    return (1.01 * (static_cast<double>(dim) + 4.0) + 3.0) * kHalfUlp;
+}
 
 float scale_query(const QueryVector& query, std::span<float> scaled) {
     assert(scaled.size() == query.values.size() && query.norm > 0);

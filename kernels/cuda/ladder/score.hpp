@@ -6,18 +6,27 @@
 //
 //     score = clamp(fl32(d / fl32(q' x')))          with q' = fl32(|q|), x' = fl32(|x|).
 //
-// Claim: |score − canonical score| <= score_error_bound(n) + 3 u.
+// Claim: |score − canonical score| <= 1.01 (n + 4) u + 3 u.
 //
-//  1. float_bound.hpp: d / (|q| |x|), without further rounding, is within score_error_bound(n) of
-//     the canonical score before clamping, with more than 2 u to spare, whatever the order of
-//     summation: a product passes through at most n roundings.
-//  2. q', x', their product (below 2^62) and the quotient are rounded once each, none of the first
+//  1. Each product passes through at most n roundings (its own and n − 1 additions; fused
+//  operations
+//     round less often), in any order of summation. So |d − q·x| <= γ Σ|q_i x_i| + t with γ = n u /
+//     (1 − n u) (Higham, «Accuracy and Stability of Numerical Algorithms», §3.1), and Σ|q_i x_i| <=
+//     |q| |x| by Cauchy–Schwarz. Nothing overflows: every partial sum is at most (1 + γ) |q| |x| <
+//     2^62. t is what underflow adds: at most 2^-149 for each product (sums of float32 that are
+//     subnormal are exact), in all n 2^-149 (1 + γ) <= n 2^-88 |q| |x|.
+//  2. Scaling the query by a power of two is exact but for elements that become subnormal: each
+//     loses at most 2^-150, in all √n 2^-150 |x|: below n 2^-149 |q| |x|.
+//  3. Everything in float64 (norms, division, the canonical score itself) is off by less than (4 n
+//  +
+//     20) 2^-53 altogether. For n <= 4096, γ <= 1.00025 n u, and 1 to 3 are below 1.00025 n u + 2 n
+//     2^-88 + (4 n + 20) 2^-53 < 1.01 (n + 4) u, with more than 2 u to spare.
+//  4. q', x', their product (below 2^62) and the quotient are rounded once each, none of the first
 //     three is subnormal, and the quotient adds at most 2^-150 where it is. So score before
 //     clamping is d / (|q| |x|) times a factor between (1 − u) / (1 + u)^3 and (1 + u) / (1 − u)^3,
-//     that is within 4.001 u of 1.
-//  3. For n <= 4096, |d / (|q| |x|)| < 1.001, so that 2 moves it by less than 4.01 u. With 1: less
-//     than score_error_bound(n) + 2.01 u.
-//  4. Both scores are clamped to [-1, 1], which moves no two numbers apart.
+//     that is within 4.001 u of 1. Since |d / (|q| |x|)| < 1.001, this moves it by less than 4.01
+//     u: 2.01 u more than the spare 2 u.
+//  5. Both scores are clamped to [-1, 1], which moves no two numbers apart.
 //
 // A zero row has d = ±0 and scores exactly 0. Rows of other norms are outside the claim; their
 // score is still a number in [-1, 1], so that a selection meets no NaN.

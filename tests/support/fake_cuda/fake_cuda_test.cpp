@@ -19,7 +19,6 @@
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/cuda/code_tiles.hpp"
-#include "kernels/cuda/float_bound.hpp"
 #include "kernels/cuda/int8_cutoff.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/plane_grid.hpp"
@@ -354,20 +353,19 @@ class FakeLaunches : public FakeCuda {
         device_queries_ = upload(query_list_);
         queries_.queries = device_queries_;
         queries_.raw = upload(raw_);
-        queries_.unit = upload(unit_);
         queries_.excluded = upload(excluded_);
         queries_.count = kQueries;
         queries_.max_k_plus_excluded = query_list_[0].k_plus_excluded;
         queries_.all_rows = false;
-        work_.maxima = static_cast<float*>(allocate(kGroups * sizeof(float)));
-        work_.floors = static_cast<double*>(allocate(sizeof(double)));
-        work_.warp_maxima = static_cast<float*>(allocate(kMaxWarps * sizeof(float)));
-        work_.counters = upload(std::vector<std::uint32_t>(kCounters, 0));
-        work_.found = static_cast<Found*>(allocate(kFoundCapacity * sizeof(Found)));
+        work_.maxima = static_cast<float*>(allocate(kQueries * kGroups * sizeof(float)));
+        work_.floors = static_cast<double*>(allocate(kQueries * sizeof(double)));
+        work_.counters = upload(std::vector<std::uint32_t>(kQueries * kCounters, 0));
+        work_.found = static_cast<Found*>(allocate(kQueries * kFoundCapacity * sizeof(Found)));
         work_.scores = static_cast<double*>(allocate(kRows * sizeof(double)));
-        work_.denominators = static_cast<double*>(allocate(kRows * sizeof(double)));
-        work_.answers = static_cast<DeviceAnswer*>(allocate_pinned(sizeof(DeviceAnswer)));
-        work_.hits = static_cast<Found*>(allocate_pinned(kMaxHits * sizeof(Found)));
+        work_.divisors = static_cast<double*>(allocate(kRows * sizeof(double)));
+        work_.answers =
+            static_cast<DeviceAnswer*>(allocate_pinned(kQueries * sizeof(DeviceAnswer)));
+        work_.hits = static_cast<Found*>(allocate_pinned(kQueries * kMaxHits * sizeof(Found)));
     }
 
     void make_rows(std::mt19937_64& random) {
@@ -388,17 +386,12 @@ class FakeLaunches : public FakeCuda {
     void make_queries(std::mt19937_64& random) {
         std::normal_distribution<float> component;
         raw_.resize(kQueries * kStride);
-        unit_.resize(kQueries * kStride);
         for (std::uint32_t q = 0; q < kQueries; ++q) {
             for (std::uint32_t i = 0; i < kDim; ++i) raw_[q * kStride + i] = component(random);
             const double norm = kernels::canonical_norm(&raw_[q * kStride], kDim);
-            for (std::uint32_t i = 0; i < kDim; ++i) {
-                unit_[q * kStride + i] = static_cast<float>(double{raw_[q * kStride + i]} / norm);
-            }
             DeviceQuery query;
             query.norm = norm;
             query.min_score = -std::numeric_limits<double>::infinity();
-            query.error = kernels::device_error_bound(kDim);
             query.k_plus_excluded = 8;
             query.k = 5;
             query.rank_below = ~std::uint32_t{0};
@@ -412,11 +405,9 @@ class FakeLaunches : public FakeCuda {
     void upload_model() {
         const auto* const packed = upload(rows_);
         padded_ = static_cast<float*>(allocate(kRows * kStride * sizeof(float)));
-        inverse_ = static_cast<float*>(allocate(kGroups * kGroupRows * sizeof(float)));
         model_ = {};
         model_.vectors = padded_;
         model_.norms = upload(norms_);
-        model_.inverse_norms = inverse_;
         model_.ranks = upload(ranks_);
         model_.uncovered = upload(uncovered_);
         model_.rows = kRows;
@@ -426,9 +417,6 @@ class FakeLaunches : public FakeCuda {
         model_.groups = kGroups;
         model_.uncovered_count = static_cast<std::uint32_t>(uncovered_.size());
         ASSERT_EQ(launch_pad_rows(packed, kRows, kDim, kStride, padded_, stream_), cudaSuccess);
-        ASSERT_EQ(launch_invert_norms(model_.norms, kRows, kGroups, kernels::kMinNorm,
-                                      kernels::kMaxNorm, inverse_, stream_),
-                  cudaSuccess);
     }
 
     void TearDown() override {
@@ -488,40 +476,37 @@ class FakeLaunches : public FakeCuda {
                   [](const Found& a, const Found& b) { return a.score > b.score; });
         return rows;
     }
-    void expect_hits(std::uint32_t q) const {
+    /// `at`: where the launch had the query.
+    void expect_hits(std::uint32_t q, std::uint32_t at = 0) const {
         const auto wanted = order(q);
-        const DeviceAnswer& answer = work_.answers[0];
+        const DeviceAnswer& answer = work_.answers[at];
         ASSERT_EQ(answer.hits, std::min<std::size_t>(query_list_[q].k, wanted.size()));
         ASSERT_GE(answer.found, answer.hits);
         ASSERT_GE(answer.rescored, answer.found);
         for (std::uint32_t i = 0; i < answer.hits; ++i) {
-            EXPECT_EQ(work_.hits[i].row, wanted[i].row) << "query " << q << ", place " << i;
-            EXPECT_EQ(work_.hits[i].score, wanted[i].score);
+            const Found& hit = work_.hits[at * kMaxHits + i];
+            EXPECT_EQ(hit.row, wanted[i].row) << "query " << q << ", place " << i;
+            EXPECT_EQ(hit.score, wanted[i].score);
         }
         const auto above = std::count_if(wanted.begin(), wanted.end(), [&](const Found& found) {
             return found.score >= answer.floor;
         });
         EXPECT_LE(above, answer.rescored);
     }
-    void scan_and_select() {
-        std::uint32_t warps = 0;
-        ASSERT_EQ(launch_scan(model_, queries_, work_, kShape, warps, stream_), cudaSuccess);
-        ASSERT_EQ(launch_select(model_, queries_, SelectSource::warp_maxima, warps, work_, kShape,
-                                stream_),
-                  cudaSuccess);
+    /// A pass of the first `count` queries, each by its own vector.
+    ScorePass pass_of(std::uint32_t count, ScoreResult result = ScoreResult::maxima) const {
+        ScorePass pass;
+        for (std::uint32_t q = 0; q < count; ++q) {
+            pass.queries[q].begin = q;
+            pass.queries[q].positives_end = pass.queries[q].end = q + 1;
+        }
+        pass.count = count;
+        pass.last_group = kGroups;
+        pass.result = result;
+        return pass;
     }
-    /// A launch of query `q` alone.
-    DeviceQueries only(std::uint32_t q) const {
-        DeviceQueries one = queries_;
-        one.queries += q;
-        one.raw += q * kStride;
-        one.unit += q * kStride;
-        one.count = 1;
-        return one;
-    }
-    void select(SelectSource estimates) {
-        ASSERT_EQ(launch_select(model_, queries_, estimates, 0, work_, kShape, stream_),
-                  cudaSuccess);
+    cudaError_t launch(const ScorePass& pass) {
+        return launch_score(model_, queries_, pass, work_, kShape, stream_);
     }
 
     cudaStream_t stream_ = nullptr;
@@ -529,14 +514,12 @@ class FakeLaunches : public FakeCuda {
     std::vector<void*> pinned_;
     std::vector<float> rows_;
     std::vector<float> raw_;
-    std::vector<float> unit_;
     std::vector<double> norms_;
     std::vector<std::uint32_t> ranks_;
     std::vector<std::uint32_t> uncovered_;
     std::vector<std::uint32_t> excluded_;
     std::vector<DeviceQuery> query_list_;
     float* padded_ = nullptr;
-    float* inverse_ = nullptr;
     DeviceQuery* device_queries_ = nullptr;
     DeviceModel model_;
     DeviceQueries queries_;
@@ -545,16 +528,9 @@ class FakeLaunches : public FakeCuda {
 
 TEST_F(FakeLaunches, PreparesAShard) {
     const auto padded = download(padded_, kRows * kStride);
-    const auto inverse = download(inverse_, kGroups * kGroupRows);
-    for (std::uint32_t row = 0; row < kGroups * kGroupRows; ++row) {
-        const bool covered = row < kRows && row % 100 != 50;
-        ASSERT_EQ(std::isnan(inverse[row]), !covered) << row;
-        if (covered) {
-            ASSERT_EQ(inverse[row], static_cast<float>(1 / norms_[row]));
-        }
-        for (std::uint32_t i = 0; row < kRows && i < kStride; ++i) {
+    for (std::uint32_t row = 0; row < kRows; ++row) {
+        for (std::uint32_t i = 0; i < kStride; ++i)
             ASSERT_EQ(padded[row * kStride + i], i < kDim ? rows_[row * kDim + i] : 0.0F);
-        }
     }
 }
 
@@ -616,98 +592,28 @@ TEST_F(FakeLaunches, TilesHoldEveryCoveredRowInOrderOfItsProjection) {
                  "not every covered row");
 }
 
-TEST_F(FakeLaunches, ScanErrsWithinTheBoundAndTheAnswersHold) {
+TEST_F(FakeLaunches, SeveralQueriesShareAScorePass) {
     query_list_[1].rank_below = 400;
     query_list_[2].first = 40;
     query_list_[2].last = 700;
     query_list_[2].min_score = 0.3;
     queries_.any_filter = true;
     send_queries();
-    double largest = 0;
+    ASSERT_EQ(launch(pass_of(kQueries)), cudaSuccess);
     for (std::uint32_t q = 0; q < kQueries; ++q) {
-        std::uint32_t warps = 0;
-        ASSERT_EQ(launch_scan(model_, only(q), work_, kShape, warps, stream_), cudaSuccess);
-        const auto maxima = download(work_.maxima, kGroups);
-        for (std::uint32_t group = 0; group < kGroups; ++group) {
-            double best = -std::numeric_limits<double>::infinity();
-            for (std::uint32_t row = group * kGroupRows;
-                 row < std::min(kRows, (group + 1) * kGroupRows); ++row) {
-                const bool takes_part = row % 100 != 50 && row >= query_list_[q].first &&
-                                        row < query_list_[q].last &&
-                                        ranks_[row] < query_list_[q].rank_below;
-                if (takes_part) best = std::max(best, score(q, row));
-            }
-            const double maximum = double{maxima[group]};
-            if (std::isinf(best)) {
-                EXPECT_EQ(maximum, best);
-                continue;
-            }
-            // The largest of several estimates may be that of another row, but is off by no more.
-            EXPECT_LE(std::fabs(maximum - best), query_list_[q].error);
-            largest = std::max(largest, std::fabs(maximum - best) / query_list_[q].error);
-        }
-        ASSERT_EQ(launch_select(model_, only(q), SelectSource::warp_maxima, warps, work_, kShape,
-                                stream_),
-                  cudaSuccess);
-        expect_hits(q);
-        // Rescored is who stands in a group that could reach the floor, or is not covered; and
-        // nobody else.
-        std::uint32_t rescored = 0;
-        for (std::uint32_t row = query_list_[q].first; row < query_list_[q].last; ++row) {
-            const double maximum = double{maxima[row / kGroupRows]};
-            const bool candidate =
-                row % 100 == 50 || maximum >= work_.answers[0].floor - query_list_[q].error;
-            rescored +=
-                candidate && ranks_[row] < query_list_[q].rank_below && !is_excluded(row) ? 1U : 0U;
-        }
-        EXPECT_EQ(work_.answers[0].rescored, rescored) << "query " << q;
+        expect_hits(q, q);
+        // Of few groups the rows are more than candidates.
+        EXPECT_LT(work_.answers[q].rescored, kRows / 2);
     }
-    EXPECT_GT(largest, 0.8);
-}
-
-TEST_F(FakeLaunches, ScanAnswersOneQuery) {
-    queries_.count = 1;
-    query_list_[0].error = kernels::device_error_bound(kDim);
-    send_queries();
-    scan_and_select();
-    expect_hits(0);
-    // Few rows are more than candidates: this is a pass worth having.
-    EXPECT_LT(work_.answers[0].rescored, kRows / 2);
     // More than there are groups: no floor, and every row is looked at.
+    queries_.count = 1;
     query_list_[0].k = 100;
     query_list_[0].k_plus_excluded = queries_.max_k_plus_excluded = 103;
     send_queries();
-    scan_and_select();
+    ASSERT_EQ(launch(pass_of(1)), cudaSuccess);
     expect_hits(0);
     EXPECT_EQ(work_.answers[0].floor, -std::numeric_limits<double>::infinity());
-    EXPECT_EQ(work_.answers[0].rescored, kRows - excluded_.size());
-}
-
-/// A query that is passed as a parameter is read from the host, before the launch returns.
-TEST_F(FakeLaunches, TakesAQueryThatTravelsFromTheHost) {
-    DeviceShape shape = kShape;
-    shape.bulk_copies = true;
-    queries_.count = 1;
-    queries_.all_rows = true;
-    std::vector<DeviceQuery> host_queries(query_list_.begin(), query_list_.begin() + 1);
-    std::vector<float> raw(raw_.begin(), raw_.begin() + kStride);
-    std::vector<float> unit;
-    for (const float value : raw)
-        unit.push_back(static_cast<float>(double{value} / query_list_[0].norm));
-    std::vector<std::uint32_t> excluded = excluded_;
-    queries_.host = {host_queries.data(), raw.data(), unit.data(), excluded.data()};
-    ASSERT_TRUE(scan_query_fits_parameters(model_, queries_, shape));
-    // On the device there is nothing of it.
-    ASSERT_EQ(cudaMemsetAsync(device_queries_, 0, sizeof(DeviceQuery), stream_), cudaSuccess);
-    std::uint32_t warps = 0;
-    ASSERT_EQ(launch_scan(model_, queries_, work_, shape, warps, stream_), cudaSuccess);
-    ASSERT_EQ(
-        launch_select(model_, queries_, SelectSource::warp_maxima, warps, work_, shape, stream_),
-        cudaSuccess);
-    expect_hits(0);
-    host_queries[0].excluded_count = 1000;
-    EXPECT_FALSE(scan_query_fits_parameters(model_, queries_, shape));
-    EXPECT_FALSE(scan_query_fits_parameters(model_, queries_, kShape));
+    EXPECT_EQ(work_.answers[0].rescored, kRows);
 }
 
 /// A plane, and vectors in page-locked memory of the host.
@@ -776,10 +682,7 @@ TEST_F(FakeLaunchesOnTheHost, BoundsThatBlocksDoNotHoldNeedMemory) {
     expect_hits(0);
 }
 
-TEST_F(FakeLaunchesOnTheHost, NobodyElseReadsThere) {
-    std::uint32_t warps = 0;
-    EXPECT_DEATH((void)launch_scan(model_, queries_, work_, kShape, warps, stream_),
-                 "stride is not|vectors is not");
+TEST_F(FakeLaunchesOnTheHost, EndsWhoeverContradictsTheHeader) {
     EXPECT_DEATH((void)launch_build_int8_codes(model_, stream_), "int8 rows is not page-locked");
     const auto scan = [&](const DeviceModel& model) {
         return launch_plane_query(model, queries_, work_, kShape, stream_);
@@ -789,7 +692,7 @@ TEST_F(FakeLaunchesOnTheHost, NobodyElseReadsThere) {
     EXPECT_DEATH((void)scan(model), "with padding");
     model = model_;
     model.vectors = raw_.data();
-    EXPECT_DEATH((void)scan(model), "vectors is not page-locked");
+    EXPECT_DEATH((void)scan(model), "page-locked");
     model = model_;
     model.plane.steps += 1;
     EXPECT_DEATH((void)scan(model), "a plane of another shape");
@@ -809,24 +712,23 @@ TEST_F(FakeLaunchesOnTheHost, NobodyElseReadsThere) {
     EXPECT_DEATH((void)scan(model_), "facts of other digits");
 }
 
-TEST_F(FakeLaunches, ScoresSelectAndCountExactly) {
-    DeviceQueries product = queries_;
-    product.count = 2;
-    ASSERT_EQ(
-        launch_score(model_, product, ScorePart::multiply, true, 0, kRows, work_, kShape, stream_),
-        cudaSuccess);
-    ASSERT_EQ(
-        launch_score(model_, product, ScorePart::divide_by, true, 0, kRows, work_, kShape, stream_),
-        cudaSuccess);
-    ASSERT_EQ(launch_score(model_, product, ScorePart::divide_by, false, 0, kRows, work_, kShape,
-                           stream_),
-              cudaSuccess);
-    query_list_[0].first = 33;
-    query_list_[0].min_score = 1;
-    query_list_[0].error = 0;
-    send_queries();
-    queries_.count = 1;
-    ASSERT_EQ(launch_finish_scores(model_, queries_, true, work_, kShape, stream_), cudaSuccess);
+/// One 3CosMul query of six vectors: in one launch, and in two, the second of which continues.
+TEST_F(FakeLaunches, ScoresSelectsAndCountsExactly) {
+    const std::vector<std::uint32_t> vectors = {0, 1, 0, 1, 0, 1};  // two positives, four negatives
+    std::vector<float> raw;
+    std::vector<DeviceQuery> list;
+    for (const std::uint32_t v : vectors) {
+        raw.insert(raw.end(), raw_.begin() + v * kStride, raw_.begin() + (v + 1) * kStride);
+        list.push_back(query_list_[v]);
+    }
+    list[0].first = 33;
+    list[0].min_score = 1;
+    queries_.queries = upload(list);
+    queries_.raw = upload(raw);
+    queries_.count = 6;
+    ScorePass pass = pass_of(1, ScoreResult::scores);
+    pass.queries[0] = {.begin = 0, .positives_end = 2, .end = 6, .is_product = true, .target = {}};
+    ASSERT_EQ(launch(pass), cudaSuccess);
     const auto scores = download(work_.scores, kRows);
     std::vector<double> eligible;
     for (std::uint32_t row = 0; row < kRows; ++row) {
@@ -842,20 +744,34 @@ TEST_F(FakeLaunches, ScoresSelectAndCountExactly) {
             if (!is_excluded(row)) eligible.push_back(value);
         }
     }
-    select(SelectSource::stored_scores);
-    std::sort(eligible.rbegin(), eligible.rend());
-    ASSERT_EQ(work_.answers[0].hits, query_list_[0].k);
-    for (std::uint32_t i = 0; i < query_list_[0].k; ++i)
-        EXPECT_EQ(work_.hits[i].score, eligible[i]);
 
-    const std::uint32_t target = 200;
-    const double limit = std::isnan(scores[target]) ? 2.0 : scores[target];
-    ASSERT_EQ(launch_count_before(model_, queries_, model_.first_row + target, limit, work_, kShape,
-                                  stream_),
-              cudaSuccess);
-    const auto before = std::count_if(eligible.begin(), eligible.end(),
-                                      [&](double value) { return value > limit; });
-    EXPECT_EQ(work_.answers[0].found, static_cast<std::uint64_t>(before));
+    ScorePass part = pass;
+    DeviceQueries all = queries_;
+    queries_.count = part.queries[0].end = 3;
+    part.goes_on = true;
+    ASSERT_EQ(launch(part), cudaSuccess);
+    list[3].first = list[0].first;
+    list[3].min_score = list[0].min_score;
+    queries_.queries = upload(list) + 3;
+    queries_.raw += 3 * kStride;
+    part.queries[0].positives_end = 0;
+    part.continues = true;
+    part.goes_on = false;
+    ASSERT_EQ(launch(part), cudaSuccess);
+    const auto in_parts = download(work_.scores, kRows);
+    EXPECT_EQ(std::memcmp(scores.data(), in_parts.data(), kRows * sizeof(double)), 0);
+
+    queries_ = all;
+    pass.result = ScoreResult::maxima;
+    ASSERT_EQ(launch(pass), cudaSuccess);
+    std::sort(eligible.rbegin(), eligible.rend());
+    ASSERT_EQ(work_.answers[0].hits, list[0].k);
+    for (std::uint32_t i = 0; i < list[0].k; ++i) EXPECT_EQ(work_.hits[i].score, eligible[i]);
+
+    pass.result = ScoreResult::counts;
+    pass.queries[0].target = {eligible[7], model_.first_row, 0};
+    ASSERT_EQ(launch(pass), cudaSuccess);
+    EXPECT_EQ(work_.answers[0].found, 7U);
 }
 
 TEST_F(FakeLaunches, CountsBeyondTheCapacityAndWritesUpToIt) {
@@ -866,85 +782,83 @@ TEST_F(FakeLaunches, CountsBeyondTheCapacityAndWritesUpToIt) {
     const std::vector<float> vectors(kMany * kStride, 1.0F);
     const std::vector<double> norms(kMany, 3.0);
     const std::vector<std::uint32_t> ranks(kMany, 0);
-    DeviceModel model = model_;
-    auto* const inverse = static_cast<float*>(allocate(kManyGroups * kGroupRows * sizeof(float)));
-    model.vectors = upload(vectors);
-    model.norms = upload(norms);
-    model.inverse_norms = inverse;
-    model.ranks = upload(ranks);
-    model.uncovered = nullptr;
-    model.uncovered_count = 0;
-    model.rows = kMany;
-    model.first_row = 0;
-    model.groups = kManyGroups;
-    ASSERT_EQ(launch_invert_norms(model.norms, kMany, kManyGroups, 1, 10, inverse, stream_),
-              cudaSuccess);
-    Workspace work = work_;
-    work.maxima = static_cast<float*>(allocate(kManyGroups * sizeof(float)));
-    work.found = static_cast<Found*>(allocate(kFoundCapacity * sizeof(Found)));
+    model_.vectors = upload(vectors);
+    model_.norms = upload(norms);
+    model_.ranks = upload(ranks);
+    model_.uncovered = nullptr;
+    model_.uncovered_count = 0;
+    model_.rows = kMany;
+    model_.first_row = 0;
+    model_.groups = kManyGroups;
+    work_.maxima = static_cast<float*>(allocate(kManyGroups * sizeof(float)));
+    work_.scores = work_.divisors = static_cast<double*>(allocate(kMany * sizeof(double)));
     queries_.count = 1;
     query_list_[0].last = kMany;
     send_queries();
     work_.hits[0].row = 4711;
-    std::uint32_t warps = 0;
-    ASSERT_EQ(launch_scan(model, queries_, work, kShape, warps, stream_), cudaSuccess);
-    ASSERT_EQ(
-        launch_select(model, queries_, SelectSource::warp_maxima, warps, work, kShape, stream_),
-        cudaSuccess);
+    ScorePass pass = pass_of(1);
+    pass.last_group = kManyGroups;
+    ASSERT_EQ(launch(pass), cudaSuccess);
     EXPECT_EQ(work_.answers[0].found, kMany - 3);
     EXPECT_EQ(work_.answers[0].hits, 0U);
     EXPECT_EQ(work_.hits[0].row, 4711U);
 }
 
 TEST_F(FakeLaunches, EndsWhoeverContradictsTheHeader) {
-    std::uint32_t warps = 0;
-    const auto scan = [&](const DeviceModel& model, const DeviceQueries& queries,
-                          const DeviceShape& shape) {
-        return launch_scan(model, queries, work_, shape, warps, stream_);
+    const auto score_with = [&](const DeviceModel& model, const ScorePass& pass,
+                                const Workspace& work, const DeviceShape& shape = kShape) {
+        return launch_score(model, queries_, pass, work, shape, stream_);
     };
-    const auto select_with = [&](const Workspace& work) {
-        return launch_select(model_, queries_, SelectSource::warp_maxima, 1, work, kShape, stream_);
-    };
-    EXPECT_DEATH((void)scan(model_, queries_, kShape), "takes one query");
-    queries_.count = 1;
-    EXPECT_EQ(scan(model_, queries_, kShape), cudaSuccess);
-    EXPECT_DEATH((void)scan(model_, queries_, {0, 1, 1}), "without processors");
+    const ScorePass three = pass_of(kQueries);
+    EXPECT_DEATH((void)launch(pass_of(1)), "vectors of no query");
+    EXPECT_DEATH((void)launch(pass_of(0)), "no query");
+    ScorePass wrong = three;
+    wrong.queries[1].begin = 2;
+    EXPECT_DEATH((void)launch(wrong), "no query's own");
+    wrong = three;
+    wrong.count = 2;
+    wrong.queries[1].end = 3;
+    EXPECT_DEATH((void)launch(wrong), "more than one vector");
+    wrong = three;
+    wrong.last_group = kGroups + 1;
+    EXPECT_DEATH((void)launch(wrong), "groups that the shard");
+    wrong = three;
+    wrong.result = ScoreResult::scores;
+    EXPECT_DEATH((void)launch(wrong), "scores of several queries");
+    wrong = three;
+    wrong.goes_on = true;
+    EXPECT_DEATH((void)launch(wrong), "a part of a query's vectors");
+    EXPECT_EQ(launch(three), cudaSuccess);
+    EXPECT_DEATH((void)score_with(model_, three, work_, {0, 1, 1}), "without processors");
     DeviceModel model = model_;
     model.rows = kRows + 100;
-    EXPECT_DEATH((void)scan(model, queries_, kShape), "bytes from byte 0 of an allocation");
+    EXPECT_DEATH((void)score_with(model, three, work_), "bytes from byte 0 of an allocation");
     model = model_;
-    model.groups = kGroups - 1;
-    EXPECT_DEATH((void)scan(model, queries_, kShape), "groups is not");
+    model.groups = kGroups + 1;
+    EXPECT_DEATH((void)score_with(model, three, work_), "groups is not");
     model = model_;
     model.stride = 8;
-    EXPECT_DEATH((void)scan(model, queries_, kShape), "stride is not");
+    EXPECT_DEATH((void)score_with(model, three, work_), "stride is not");
     model = model_;
     model.norms = norms_.data();
-    EXPECT_DEATH((void)scan(model, queries_, kShape), "norms is not device memory");
+    EXPECT_DEATH((void)score_with(model, three, work_), "norms is not device memory");
     Workspace work = work_;
     work.answers = nullptr;
-    EXPECT_DEATH((void)select_with(work), "answers is not page-locked");
+    EXPECT_DEATH((void)score_with(model_, three, work), "answers is not page-locked");
     work = work_;
     work.counters =
         static_cast<std::uint32_t*>(allocate(kCounters * kQueries * sizeof(std::uint32_t)));
-    EXPECT_DEATH((void)select_with(work), "counters are not 0");
-    EXPECT_DEATH(
-        (void)launch_select(model_, queries_, SelectSource::warp_maxima, 0, work_, kShape, stream_),
-        "of no launch_scan");
-    query_list_[0].error = kernels::device_error_bound(kDim) / 2;
-    send_queries();
-    EXPECT_DEATH((void)scan(model_, queries_, kShape), "smaller error");
-    query_list_[0].error = kernels::device_error_bound(kDim);
+    EXPECT_DEATH((void)score_with(model_, three, work), "counters are not 0");
     query_list_[0].rank_below = 5;
     send_queries();
-    EXPECT_DEATH((void)scan(model_, queries_, kShape), "any_filter is false");
+    EXPECT_DEATH((void)launch(three), "any_filter is false");
     query_list_[0].rank_below = ~std::uint32_t{0};
     query_list_[0].excluded_count = 4;
     send_queries();
-    EXPECT_DEATH((void)select_with(work_), "beyond their allocation");
+    EXPECT_DEATH((void)launch(three), "beyond their allocation");
     query_list_[0].k_plus_excluded = 10;
     send_queries();
-    EXPECT_DEATH((void)select_with(work_), "max_k_plus_excluded");
+    EXPECT_DEATH((void)launch(three), "max_k_plus_excluded");
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // The launches of launches.hpp as plain loops on the CPU. Where the header leaves a choice, they
-// take the one that is hardest on the host code: scan's estimates are off by up to 0.9 of the
-// allowed error, hits are found from the last row to the first, and fields that no description
-// mentions are not written.
+// take the one that is hardest on the host code: hits are found from the last row to the first, and
+// fields that no description mentions are not written.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -20,7 +19,6 @@
 
 #include "kernels/canonical.hpp"
 #include "kernels/cuda/code_tiles.hpp"
-#include "kernels/cuda/float_bound.hpp"
 #include "kernels/cuda/int8_cutoff.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/plane_grid.hpp"
@@ -36,18 +34,10 @@ using tests::fake_cuda::Launch;
 using tests::fake_cuda::misuse;
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
-constexpr float kNoNumber = std::numeric_limits<float>::quiet_NaN();
 constexpr std::uint32_t kAllRanks = std::numeric_limits<std::uint32_t>::max();
-/// The share of DeviceQuery::error by which the fake scan errs.
-constexpr double kErrorShare = 0.9;
 constexpr std::size_t kVectorAlignment = 16;
-/// Warps of the fake scan: few, so that small models have many groups a warp too.
-constexpr std::uint32_t kScanWarps = 12;
-/// Limits of a query that is passed as a parameter.
-constexpr std::uint32_t kInlineFloats = 300;
+/// Most excluded rows of queries that are passed as a parameter.
 constexpr std::uint32_t kInlineExcluded = 3;
-/// Warps for each hit or excluded row that the fake select needs for a threshold from warp_maxima.
-constexpr std::uint32_t kWarpsPerRow = 2;
 
 /// Warps for each group of rows in the fake plane_query: its grid is made of whole blocks, so that
 /// some warps have no row.
@@ -75,7 +65,6 @@ struct Shard {
     DeviceModel model;
     std::span<const float> vectors;
     std::span<const double> norms;
-    std::span<const float> inverse_norms;
     std::span<const std::uint32_t> ranks;
     std::span<const ListMask> memberships;  // empty: there are no lists
     std::span<const std::uint32_t> uncovered;
@@ -84,8 +73,6 @@ struct Shard {
         : model(of),
           vectors(vectors_of(launch, of, where)),
           norms(launch.device(of.norms, of.rows, "norms")),
-          inverse_norms(launch.device(of.inverse_norms, std::size_t{of.groups} * kGroupRows,
-                                      "inverse_norms")),
           ranks(launch.device(of.ranks, of.rows, "ranks")),
           memberships(of.memberships == nullptr
                           ? std::span<const ListMask>()
@@ -99,7 +86,7 @@ struct Shard {
     const float* row(std::uint32_t at) const {
         return vectors.data() + std::size_t{at} * model.stride;
     }
-    bool covered(std::uint32_t row) const { return !std::isnan(inverse_norms[row]); }
+    bool covered(std::uint32_t row) const { return bound_covers(norms[row]); }
 
   private:
     static std::span<const float> vectors_of(const Launch& launch, const DeviceModel& of,
@@ -119,7 +106,7 @@ struct Shard {
 };
 
 /// Which forms of its queries' vectors a launch reads.
-enum class Reads { raw, raw_and_unit, raw_and_digits };
+enum class Reads { raw, raw_and_digits };
 
 /// The queries of a pass as the fake reads them. On the device they are read when the work runs,
 /// since an earlier copy may bring them; on the host, at once.
@@ -131,13 +118,11 @@ struct PassQueries {
     bool all_rows;
     std::span<const DeviceQuery> queries;
     std::span<const float> raw;
-    std::span<const float> unit;  // empty where it is not read, as digits are
-    std::span<const std::int8_t> digits;
+    std::span<const std::int8_t> digits;      // empty where they are not read
     std::span<const std::uint32_t> excluded;  // to the end of its allocation
 
     PassQueries(const Launch& launch, const DeviceQueries& of, const DeviceModel& model,
-                bool from_host = false, Reads reads = Reads::raw_and_unit,
-                std::uint32_t most = kMaxScoreVectors)
+                bool from_host, Reads reads, std::uint32_t most)
         : count(of.count),
           stride(model.stride),
           any_filter(of.any_filter),
@@ -153,12 +138,10 @@ struct PassQueries {
         }
         queries = launch.device(of.queries, of.count, "queries");
         raw = launch.device(of.raw, floats, "raw");
-        if (reads == Reads::raw_and_unit) unit = launch.device(of.unit, floats, "unit");
         if (reads == Reads::raw_and_digits)
             digits = launch.device(of.digits, digit_bytes, "digits").first(digit_bytes);
         if (of.excluded != nullptr) excluded = launch.device(of.excluded, 0, "excluded");
-        launch.require(is_aligned(of.raw) && (unit.empty() || is_aligned(of.unit)) &&
-                           (digits.empty() || is_aligned(of.digits)),
+        launch.require(is_aligned(of.raw) && (digits.empty() || is_aligned(of.digits)),
                        "query vectors are not aligned");
     }
 
@@ -205,7 +188,6 @@ struct PassQueries {
         }
         for (const DeviceQuery& query : queries.first(count)) {
             if (!(query.norm > 0) || !std::isfinite(query.norm)) misuse("a query without a norm");
-            if (!(query.error >= 0)) misuse("a query without an error");
             if (std::isnan(query.min_score)) misuse("min_score is NaN");
             if (query.k_plus_excluded < query.k) misuse("k_plus_excluded is less than k");
             if ((query.within | query.without) != 0) {
@@ -220,18 +202,8 @@ struct PassQueries {
         }
         for (std::uint32_t q = 0; q < count; ++q) {
             for (std::uint32_t i = shard.model.dim; i < stride; ++i) {
-                if (raw[q * stride + i] != 0 || (!unit.empty() && unit[q * stride + i] != 0)) {
-                    misuse("a query vector is not padded with zeros");
-                }
+                if (raw[q * stride + i] != 0) misuse("a query vector is not padded with zeros");
             }
-        }
-    }
-
-    /// Aborts where a query's error is below `bound`, which the real kernel may be off by.
-    void check_error(double bound) const {
-        for (const DeviceQuery& query : queries.first(count)) {
-            if (!(query.error >= bound))
-                misuse("a query with a smaller error than the kernel's bound");
         }
     }
 
@@ -239,7 +211,6 @@ struct PassQueries {
     struct Copies {
         std::vector<DeviceQuery> queries;
         std::vector<float> raw;
-        std::vector<float> unit;
         std::vector<std::int8_t> digits;
         std::vector<std::uint32_t> excluded;
     };
@@ -258,7 +229,6 @@ struct PassQueries {
         auto copies = std::make_shared<Copies>();
         copies->queries.assign(host.queries, host.queries + count);
         copies->raw.assign(host.raw, host.raw + floats);
-        if (reads == Reads::raw_and_unit) copies->unit.assign(host.unit, host.unit + floats);
         if (reads == Reads::raw_and_digits)
             copies->digits.assign(host.digits, host.digits + digit_bytes);
         std::size_t rows = 0;
@@ -268,7 +238,6 @@ struct PassQueries {
         copies->excluded.assign(host.excluded, host.excluded + rows);
         queries = copies->queries;
         raw = copies->raw;
-        unit = copies->unit;
         digits = copies->digits;
         excluded = copies->excluded;
         copies_ = std::move(copies);
@@ -296,45 +265,13 @@ float rounded_down(double value) {
     return static_cast<double>(nearest) > value ? std::nextafterf(nearest, kNone) : nearest;
 }
 
-/// A pseudo-random share of the error, the same for the same row and query: from -1 to 1, and for
-/// one row in four -1 or 1.
-double wobble(std::uint32_t row, const float* unit) {
-    std::uint64_t mixed =
-        row + 1 + static_cast<std::uint64_t>(std::fabs(unit[0]) * 1e6F) * 0x9E3779B97F4A7C15U;
-    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9U;
-    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBU;
-    mixed ^= mixed >> 31;
-    if (mixed % 8 == 0) return 1;
-    if (mixed % 8 == 1) return -1;
-    return static_cast<double>(mixed >> 11) * 0x1p-52 - 1;
-}
-
-/// Writes the maxima of the query. `estimate` takes a row.
-template <class Estimate>
-void write_maxima(const Shard& shard, const PassQueries& pass, std::span<float> maxima,
-                  Estimate estimate) {
-    for (std::uint32_t group = 0; group < shard.model.groups; ++group) {
-        float best = kNone;
-        const std::uint32_t end = std::min((group + 1) * kGroupRows, shard.model.rows);
-        for (std::uint32_t row = group * kGroupRows; row < end; ++row) {
-            if (std::isnan(shard.inverse_norms[row]) || !admits(pass.queries[0], shard, row))
-                continue;
-            const float value = estimate(row);
-            if (std::isnan(value)) continue;  // a damaged row; fmaxf ignores it
-            if (!std::isfinite(value)) misuse("an estimate that is not finite");
-            best = std::max(best, value);
-        }
-        maxima[group] = best;
-    }
-}
-
-/// max(min_score, m - error), m being the k_plus_excluded-th largest value.
+/// The k_plus_excluded-th largest value, or min_score where that is more.
 double floor_of(const DeviceQuery& query, std::span<const float> values) {
     std::vector<float> sorted(values.begin(), values.end());
     std::sort(sorted.begin(), sorted.end(), std::greater<>());
     const float kth =
         query.k_plus_excluded <= sorted.size() ? sorted[query.k_plus_excluded - 1] : kNone;
-    return std::max(static_cast<double>(kth) - query.error, query.min_score);
+    return std::max(static_cast<double>(kth), query.min_score);
 }
 
 /// Writes the k best found rows in order; none after an overflow.
@@ -466,20 +403,18 @@ void check_k(const DeviceQuery& query) {
 std::uint32_t uncovered_row(const Shard& shard, std::uint32_t at) {
     const std::uint32_t row = shard.uncovered[at];
     if (row >= shard.model.rows) misuse("an uncovered row that the shard does not have");
-    if (!std::isnan(shard.inverse_norms[row])) misuse("an uncovered row with an inverse norm");
+    if (shard.covered(row)) misuse("an uncovered row whose norm the bounds cover");
     return row;
 }
 
-/// Scores a row that query number `q` cannot rule out, unless `scores` has its score, and lists it
-/// in `found` if it reaches the answer's floor.
+/// Scores a row that query number `q` cannot rule out, and lists it in `found` if it reaches the
+/// answer's floor.
 void consider(const Shard& shard, const PassQueries& pass, std::uint32_t q, std::uint32_t row,
-              std::span<Found> found, DeviceAnswer& answer, std::span<const double> scores = {}) {
+              std::span<Found> found, DeviceAnswer& answer) {
     const DeviceQuery& query = pass.queries[q];
     if (!admits(query, shard, row) || contains(pass.excluded_by(query), row)) return;
-    const double score = scores.empty()
-                             ? canonical_score(pass.raw_of(q), query.norm, shard.row(row),
-                                               shard.norms[row], shard.model.dim)
-                             : scores[row];
+    const double score = canonical_score(pass.raw_of(q), query.norm, shard.row(row),
+                                         shard.norms[row], shard.model.dim);
     ++answer.rescored;
     ++answer.survivors;
     if (!(score >= answer.floor)) return;
@@ -488,8 +423,7 @@ void consider(const Shard& shard, const PassQueries& pass, std::uint32_t q, std:
 }
 
 std::uint32_t plane_warps(const DeviceModel& model) {
-    return (std::min(model.groups, kMaxWarps) + kPlaneBlockWarps - 1) / kPlaneBlockWarps *
-           kPlaneBlockWarps;
+    return (model.groups + kPlaneBlockWarps - 1) / kPlaneBlockWarps * kPlaneBlockWarps;
 }
 
 /// A shard's int8 codes.
@@ -680,45 +614,7 @@ void check_shape(const Launch& launch, const DeviceShape& shape) {
 
 cudaError_t load_kernels() { return tests::fake_cuda::load(); }
 
-bool stream_is_built() { return true; }
-
-bool scan_query_fits_parameters(const DeviceModel& model, const DeviceQueries& queries,
-                                const DeviceShape& shape) {
-    return shape.bulk_copies && queries.count == 1 && queries.all_rows &&
-           model.dim <= kInlineFloats && queries.host.queries[0].excluded_count <= kInlineExcluded;
-}
-
-cudaError_t launch_scan(const DeviceModel& model, const DeviceQueries& queries,
-                        const Workspace& work, const DeviceShape& shape, std::uint32_t& warps,
-                        cudaStream_t stream) {
-    const Launch launch(__func__, stream);
-    if (launch.failed()) return launch.code();
-    launch.require(queries.count == 1, "takes one query");
-    check_shape(launch, shape);
-    const Shard shard(launch, model);
-    const PassQueries pass(launch, queries, model,
-                           scan_query_fits_parameters(model, queries, shape));
-    const auto maxima = launch.device(work.maxima, model.groups, "maxima");
-    const auto warp_maxima = launch.device(work.warp_maxima, kMaxWarps, "warp_maxima");
-    // One warp more than have a group, as in a grid of whole blocks.
-    warps = std::min(model.groups, kScanWarps) + 1;
-    return launch.run([=, count = warps] {
-        pass.check(shard);
-        pass.check_error(device_error_bound(shard.model.dim));
-        write_maxima(shard, pass, maxima, [&](std::uint32_t row) {
-            const DeviceQuery& query = pass.queries[0];
-            const double score = canonical_score(pass.raw.data(), query.norm, shard.row(row),
-                                                 shard.norms[row], shard.model.dim);
-            return static_cast<float>(score +
-                                      kErrorShare * query.error * wobble(row, pass.unit.data()));
-        });
-        std::fill_n(warp_maxima.begin(), count, kNone);
-        for (std::uint32_t group = 0; group < shard.model.groups; ++group) {
-            float& largest = warp_maxima[group % (count - 1)];
-            largest = std::max(largest, maxima[group]);
-        }
-    });
-}
+bool early_launch_is_built() { return true; }
 
 bool plane_serves(const DeviceModel& model, std::uint32_t k_plus_excluded, const DeviceShape&) {
     return model.plane.bytes != nullptr && k_plus_excluded < plane_warps(model);
@@ -1104,143 +1000,138 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
     });
 }
 
-cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries, ScorePart part,
-                         bool first, std::uint32_t first_row, std::uint32_t last_row,
-                         const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
-    const Launch launch(__func__, stream);
-    if (launch.failed()) return launch.code();
-    check_shape(launch, shape);
-    const Shard shard(launch, model, Vectors::anywhere);
-    const PassQueries pass(launch, queries, model);
-    launch.require(first_row <= last_row && last_row <= model.rows,
-                   "rows that the shard does not have");
-    launch.require(part != ScorePart::cosine || queries.count == 1,
-                   "the cosine of more than one vector");
-    const bool above = part != ScorePart::divide_by;
-    const auto values = launch.device(above ? work.scores : work.denominators, model.rows,
-                                      above ? "scores" : "below");
-    return launch.run([=] {
-        for (std::uint32_t row = first_row; row < last_row; ++row) {
-            double value = first ? 1.0 : values[row];
-            for (std::uint32_t v = 0; v < pass.count; ++v) {
-                const double norm = pass.queries[v].norm;
-                if (!(norm > 0) || !std::isfinite(norm)) misuse("a vector without a norm");
-                const double cosine =
-                    canonical_score(pass.raw.data() + std::size_t{v} * pass.stride, norm,
-                                    shard.row(row), shard.norms[row], shard.model.dim);
-                value = part == ScorePart::cosine ? cosine : value * cosmul_part(cosine);
-            }
-            values[row] = value;
+namespace {
+
+/// The score of a row, while it takes in the vectors of a query of launch_score.
+struct RunningScore {
+    double value = 1;
+    double divisor = 1;
+    double score = 0;  ///< NaN for a row that is not eligible
+};
+
+RunningScore run_score(const Shard& shard, const PassQueries& pass, const ScoredQuery& scored,
+                       std::uint32_t row, RunningScore running = {}) {
+    for (std::uint32_t v = scored.begin; v < scored.end; ++v) {
+        const double cosine = canonical_score(pass.raw_of(v), pass.queries[v].norm, shard.row(row),
+                                              shard.norms[row], shard.model.dim);
+        if (scored.is_product) {
+            double& product = v < scored.positives_end ? running.value : running.divisor;
+            product *= cosmul_part(cosine);
+        } else {
+            running.value = cosine;
         }
-    });
+    }
+    running.score =
+        scored.is_product ? cosmul_score(running.value, running.divisor) : running.value;
+    const DeviceQuery& query = pass.queries[scored.begin];
+    if (!admits(query, shard, row) || !(running.score >= query.min_score))
+        running.score = std::numeric_limits<double>::quiet_NaN();
+    return running;
 }
 
-cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& queries,
-                                 bool divide, const Workspace& work, const DeviceShape& shape,
-                                 cudaStream_t stream) {
+/// The number of rows with a score that come before the target and are not excluded.
+std::uint32_t count_before(const Shard& shard, std::span<const double> scores,
+                           std::span<const std::uint32_t> excluded, const Found& target) {
+    std::uint32_t count = 0;
+    for (std::uint32_t row = 0; row < shard.model.rows; ++row) {
+        const std::uint32_t of_model = shard.model.first_row + row;
+        if (of_model == target.row || contains(excluded, row)) continue;
+        // NaN, which is never before anything, where a row is not eligible.
+        if (scores[row] > target.score || (scores[row] == target.score && of_model < target.row))
+            ++count;
+    }
+    return count;
+}
+
+/// Aborts on a pass that contradicts launches.hpp.
+void check_pass(const Launch& launch, const DeviceModel& model, const DeviceQueries& queries,
+                const ScorePass& pass) {
+    launch.require(pass.count > 0 && pass.count <= kMaxScoredQueries,
+                   "no query, or more than a launch takes");
+    launch.require(pass.first_group < pass.last_group && pass.last_group <= model.groups,
+                   "groups that the shard does not have");
+    std::uint32_t next = 0;
+    for (const ScoredQuery& scored : std::span(pass.queries).first(pass.count)) {
+        launch.require(scored.begin == next && scored.begin < scored.end &&
+                           scored.positives_end >= scored.begin &&
+                           scored.positives_end <= scored.end,
+                       "vectors that are no query's own");
+        launch.require(scored.is_product || scored.end == scored.begin + 1,
+                       "the cosine with more than one vector");
+        next = scored.end;
+    }
+    launch.require(next == queries.count, "vectors of no query");
+    launch.require(
+        pass.result == ScoreResult::scores ? pass.count == 1 : !pass.continues && !pass.goes_on,
+        "scores of several queries, or a part of a query's vectors");
+}
+
+}  // namespace
+
+cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries,
+                         const ScorePass& pass, const Workspace& work, const DeviceShape& shape,
+                         cudaStream_t stream) {
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
-    launch.require(queries.count > 0, "no query");
     check_shape(launch, shape);
+    check_pass(launch, model, queries, pass);
     const Shard shard(launch, model, Vectors::anywhere);
-    const PassQueries pass(launch, queries, model);
-    const auto scores = launch.device(work.scores, model.rows, "scores");
-    const auto below =
-        divide ? launch.device(work.denominators, model.rows, "below") : std::span<double>();
-    const auto maxima = launch.device(work.maxima, model.groups, "maxima");
+    const PassQueries vectors(launch, queries, model, false, Reads::raw, kMaxScoreVectors);
+    const std::size_t count = pass.count;
+    (void)launch.device(work.maxima, count * model.groups, "maxima");
+    (void)launch.device(work.floors, count, "floors");
+    const auto counters = launch.device(work.counters, count * kCounters, "counters");
+    const auto all_found = launch.device(work.found, count * kFoundCapacity, "found");
+    const auto stored = launch.device(work.scores, model.rows, "scores");
+    const auto divisors = launch.device(work.divisors, model.rows, "divisors");
+    const auto answers = launch.pinned(work.answers, count, "answers");
+    const auto all_hits = launch.pinned(work.hits, count * kMaxHits, "hits");
     return launch.run([=] {
-        const DeviceQuery& query = pass.queries[0];
-        for (std::uint32_t group = 0; group < shard.model.groups; ++group) {
-            float best = kNone;
-            const std::uint32_t end = std::min((group + 1) * kGroupRows, shard.model.rows);
-            for (std::uint32_t row = group * kGroupRows; row < end; ++row) {
-                double value = std::numeric_limits<double>::quiet_NaN();
-                if (admits(query, shard, row)) {
-                    const double score =
-                        divide ? cosmul_score(scores[row], below[row]) : scores[row];
-                    if (score >= query.min_score) value = score;
+        vectors.check(shard);
+        check_idle(counters.first(count * kCounters));
+        const std::uint32_t first = pass.first_group * kGroupRows;
+        const std::uint32_t last = std::min(pass.last_group * kGroupRows, shard.model.rows);
+        for (std::size_t q = 0; q < count; ++q) {
+            const ScoredQuery& scored = pass.queries[q];
+            const DeviceQuery& query = vectors.queries[scored.begin];
+            if (pass.result == ScoreResult::scores) {
+                for (std::uint32_t row = first; row < last; ++row) {
+                    RunningScore running;
+                    if (pass.continues) running = RunningScore{stored[row], divisors[row], 0};
+                    running = run_score(shard, vectors, scored, row, running);
+                    stored[row] = pass.goes_on ? running.value : running.score;
+                    divisors[row] = running.divisor;
                 }
-                scores[row] = value;
-                if (!std::isnan(value)) best = std::max(best, rounded_down(value));
+                continue;
             }
-            maxima[group] = best;
+            std::vector<double> scores(shard.model.rows, std::numeric_limits<double>::quiet_NaN());
+            for (std::uint32_t row = first; row < last; ++row)
+                scores[row] = run_score(shard, vectors, scored, row).score;
+            const auto excluded = vectors.excluded_by(query);
+            DeviceAnswer& answer = answers[q];
+            if (pass.result == ScoreResult::counts) {
+                answer = {};
+                answer.found = count_before(shard, scores, excluded, scored.target);
+                continue;
+            }
+            check_k(query);
+            std::vector<float> maxima(shard.model.groups, kNone);
+            for (std::uint32_t row = 0; row < shard.model.rows; ++row) {
+                float& best = maxima[row / kGroupRows];
+                if (!std::isnan(scores[row])) best = std::max(best, rounded_down(scores[row]));
+            }
+            answer = {floor_of(query, maxima), 0, 0, 0, 0};
+            const auto found = all_found.subspan(q * kFoundCapacity, kFoundCapacity);
+            for (std::uint32_t row = shard.model.rows; row-- > 0;) {
+                if (maxima[row / kGroupRows] < rounded_down(answer.floor)) continue;
+                ++answer.rescored;
+                ++answer.survivors;
+                if (!(scores[row] >= answer.floor) || contains(excluded, row)) continue;
+                const std::uint32_t at = answer.found++;
+                if (at < found.size()) found[at] = {scores[row], row, 0};
+            }
+            rank(query, found, answer, all_hits.subspan(q * kMaxHits, kMaxHits));
         }
-    });
-}
-
-cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries,
-                          SelectSource source, std::uint32_t warps, const Workspace& work,
-                          const DeviceShape& shape, cudaStream_t stream) {
-    const Launch launch(__func__, stream);
-    if (launch.failed()) return launch.code();
-    launch.require(queries.count == 1, "takes one query");
-    check_shape(launch, shape);
-    const Shard shard(launch, model, Vectors::anywhere);
-    const bool stored = source == SelectSource::stored_scores;
-    const bool by_parameters = !stored && scan_query_fits_parameters(model, queries, shape);
-    const PassQueries pass(launch, queries, model, by_parameters);
-    launch.require(warps <= kMaxWarps && (stored || warps > 0), "warps of no launch_scan");
-    const auto maxima = launch.device(work.maxima, model.groups, "maxima");
-    const auto warp_maxima = launch.device(work.warp_maxima, kMaxWarps, "warp_maxima");
-    const auto floors = launch.device(work.floors, 1, "floors");
-    const auto counters = launch.device(work.counters, kCounters, "counters");
-    const auto found = launch.device(work.found, kFoundCapacity, "found").first(kFoundCapacity);
-    const auto scores =
-        stored ? launch.device(work.scores, model.rows, "scores") : std::span<double>();
-    const auto answers = launch.pinned(work.answers, 1, "answers");
-    const auto hits = launch.pinned(work.hits, kMaxHits, "hits").first(kMaxHits);
-    const bool by_warps = !stored && queries.max_k_plus_excluded * kWarpsPerRow <= warps;
-    return launch.run([=] {
-        pass.check(shard);
-        check_idle(counters.first(kCounters));
-        const DeviceQuery& query = pass.queries[0];
-        check_k(query);
-        const double floor = floor_of(query, by_warps ? warp_maxima.first(warps) : maxima);
-        if (std::isnan(floor)) misuse("a floor that is not a number");
-        floors[0] = floor;
-        DeviceAnswer& answer = answers[0];
-        answer = {floor, 0, 0, 0, 0};
-        // As the maxima of stored scores are rounded: what they are compared with must not be
-        // above it.
-        const float cutoff = rounded_down(floor - query.error);
-        for (std::uint32_t row = shard.model.rows; row-- > 0;) {
-            const float maximum = maxima[row / kGroupRows];
-            const bool covered = stored || shard.covered(row);
-            if (covered && maximum >= cutoff && maximum != kNone)
-                consider(shard, pass, 0, row, found, answer, scores);
-        }
-        for (std::uint32_t i = 0; i < shard.model.uncovered_count && !stored; ++i)
-            consider(shard, pass, 0, uncovered_row(shard, i), found, answer);
-        rank(query, found, answer, hits);
-    });
-}
-
-cudaError_t launch_count_before(const DeviceModel& model, const DeviceQueries& queries,
-                                std::uint32_t target_row, double target_score,
-                                const Workspace& work, const DeviceShape& shape,
-                                cudaStream_t stream) {
-    const Launch launch(__func__, stream);
-    if (launch.failed()) return launch.code();
-    launch.require(queries.count > 0, "no query");
-    check_shape(launch, shape);
-    const Shard shard(launch, model, Vectors::anywhere);
-    const PassQueries pass(launch, queries, model);
-    const auto scores = launch.device(work.scores, model.rows, "scores");
-    const auto counters = launch.device(work.counters, kCounters, "counters");
-    const auto answers = launch.pinned(work.answers, 1, "answers");
-    return launch.run([=] {
-        check_idle(counters.first(kCounters));
-        const auto excluded = pass.excluded_by(pass.queries[0]);
-        std::uint32_t count = 0;
-        for (std::uint32_t row = 0; row < shard.model.rows; ++row) {
-            const std::uint32_t of_model = shard.model.first_row + row;
-            if (of_model == target_row || contains(excluded, row)) continue;
-            // NaN, which is never before anything, where a row is not eligible.
-            if (scores[row] > target_score ||
-                (scores[row] == target_score && of_model < target_row))
-                ++count;
-        }
-        answers[0].found = count;
     });
 }
 
@@ -1255,23 +1146,6 @@ cudaError_t launch_pad_rows(const float* packed, std::uint32_t rows, std::uint32
         for (std::size_t row = 0; row < rows; ++row) {
             for (std::size_t i = 0; i < stride; ++i)
                 to[row * stride + i] = i < dim ? from[row * dim + i] : 0.0F;
-        }
-    });
-}
-
-cudaError_t launch_invert_norms(const double* norms, std::uint32_t rows, std::uint32_t groups,
-                                double smallest, double largest, float* inverse_norms,
-                                cudaStream_t stream) {
-    const Launch launch(__func__, stream);
-    if (launch.failed()) return launch.code();
-    launch.require(rows > 0 && groups == (rows - 1) / kGroupRows + 1,
-                   "groups is not rows / kGroupRows rounded up");
-    const auto from = launch.device(norms, rows, "norms");
-    const auto to = launch.device(inverse_norms, std::size_t{groups} * kGroupRows, "inverse_norms");
-    return launch.run([=] {
-        for (std::uint32_t row = 0; row < groups * kGroupRows; ++row) {
-            const bool covered = row < rows && from[row] >= smallest && from[row] <= largest;
-            to[row] = covered ? static_cast<float>(1.0 / from[row]) : kNoNumber;
         }
     });
 }
