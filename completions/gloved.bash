@@ -50,7 +50,6 @@ _gloved_options() {
                 --device=all --spread=auto,rows,queries --pin=on,off --planes=on,off \
                 --wgmma=on,off --gpu-memory=@other --batches=@other --k=@other --top=@other \
                 --range=@other --within=@other --exclude=@other --min=@other --repeat=@other \
-                --rungs=list:all,v0,v1,v2,v3,v3-16B,v3-64B,v3-128B,v4,v5 --rung-seconds=@other \
                 --loads --daemon=@file --daemon-engine=auto,cuda,cpu --leak-queries=@other \
                 --format=text,csv --load=@file \
                 --mix=list:near,nearvec,analogy,rank,sim,dist,vec,odd,has,ping \
@@ -79,6 +78,13 @@ _gloved_options() {
                 --rungs=list:all,sequential,cpu,global,shared8,shared16,shared32,cuda \
                 --repeat=@other --rung-seconds=@other --threads=@other --device=@other \
                 --seed=@other --format=text,csv --help --version
+            ;;
+        'gloved-bench museum')
+            local versions=all,v0,v1,v2,v3,v4,original,sequential,global,shared8,shared16
+            versions+=,shared32,cpu,cuda
+            echo --model=@directory --rows=@other --dim=@other --k=@other --count=@other \
+                "--versions=list:$versions" --repeat=@other --seconds=@other --threads=@other \
+                --device=@other --seed=@other --format=text,csv --help --version
             ;;
         'gloved-bench matmin')
             echo --count=@other --shape=@other --type=float64,float32,int32 --repeat=@other \
@@ -223,7 +229,7 @@ _gloved() {
     local program=${1##*/} word kind value_of='' glued='' ended='' exporting='' text i
     local -a options words=() operands=()
     COMPREPLY=()
-    if [[ $program == gloved-bench && ${COMP_WORDS[1]-} == @(distmat|matmin) ]] &&
+    if [[ $program == gloved-bench && ${COMP_WORDS[1]-} == @(distmat|matmin|museum) ]] &&
         ((COMP_CWORD > 1)); then
         program+=" ${COMP_WORDS[1]}"
     fi
@@ -271,7 +277,10 @@ _gloved() {
         case $program in
             gloved-client) _gloved_request "$text" "${operands[@]}" ;;
             gloved-distmat) ((${#operands[@]} > 1)) || _gloved_files "$text" ;;
-            gloved-bench) ((COMP_CWORD > 1)) || _gloved_words "$text" distmat matmin ;;
+            gloved-bench) ((COMP_CWORD > 1)) || _gloved_words "$text" distmat matmin museum ;;
+            'gloved-bench museum')
+                ((${#operands[@]} > 0)) || _gloved_words "$text" search minimum distances
+                ;;
             gloved-neighbors | gloved-neighbors-mpi | gloved-verify)
                 ((${#operands[@]} > 0)) || _gloved_files "$text" directory
                 ;;

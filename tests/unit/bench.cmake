@@ -10,8 +10,6 @@ gloved_add_test(bench_report_test ONE_THREAD
     ${CMAKE_CURRENT_LIST_DIR}/bench_lists_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/bench_load_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/bench_matmin_report_test.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/bench_rung_check_test.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/bench_rung_report_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/bench_statistics_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/bench_table_test.cpp
   LIBRARIES gloved_bench_report)
@@ -19,11 +17,6 @@ gloved_add_test(bench_report_test ONE_THREAD
 if("gloved-bench" IN_LIST GLOVED_LEAVE_OUT)
   return()
 endif()
-
-# Where no rung but v0 can run, the program says so and continues.
-add_test(NAME bench_rungs_without_device
-  COMMAND gloved-bench --rows 300 --dim 5 --rungs all --repeat 2 --format csv)
-set_tests_properties(bench_rungs_without_device PROPERTIES LABELS unit TIMEOUT 60)
 
 # Small, but all of it: what is made is read, what is computed is checked, and what this machine
 # lacks is left out.
@@ -51,13 +44,10 @@ gloved_add_refusal(bench_distmat_wrong_usage 2
 gloved_add_refusal(bench_matmin_wrong_usage 2
   "--shape takes rows and columns with an x between, as 3x3; see gloved-bench matmin --help"
   matmin --shape 3)
-# Of a GPU's rungs alone nothing is left to measure without one.
-gloved_add_refusal(bench_rungs_that_cannot_run 1 "none of these rungs can run here: "
-  --rows 300 --dim 5 --rungs v1,v5 --repeat 1)
+# The museum's kernels need a GPU, or a build with CUDA.
+gloved_add_refusal(bench_museum_without_device 1 "CUDA|device" museum search --rows 300)
 # Options that would say nothing.
 gloved_add_refusal(bench_dim_of_a_model 2 "--dim needs --rows" --model none --dim 5)
-gloved_add_refusal(bench_seconds_without_rungs 2 "--rung-seconds needs --rungs"
-  --rows 300 --rung-seconds 5)
 gloved_add_refusal(bench_rate_of_no_load 2 "--rate needs --load" --rows 300 --rate 5)
 gloved_add_refusal(bench_load_of_an_engine 2 "--engine cannot be used with --load"
   --load none --engine cpu)

@@ -16,9 +16,6 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-constexpr std::array<std::string_view, 4> kKnown = {"v0", "v1", "v3-16B", "v4"};
-constexpr std::array<std::string_view, 1> kHostAlone = {"v0"};
-
 /// The message with which `parse` refuses its text; empty if it does not.
 template <class Parse>
 std::string refusal(const Parse& parse) {
@@ -38,37 +35,6 @@ TEST(NameList, IsInTheOrderOfWhatIsKnownAndOnce) {
         const std::string refused = refusal([&] { bench::parse_names("--ways", text, kNames); });
         EXPECT_NE(refused.find("--ways"), std::string::npos) << text;
         EXPECT_NE(refused.find("slow, fast, faster"), std::string::npos) << text;
-    }
-}
-
-TEST(RungList, AllIsTheWholeLadderInItsOrder) {
-    const auto choice = bench::parse_rungs("all", kKnown, true);
-    EXPECT_EQ(choice.run, (Names{"v0", "v1", "v3-16B", "v4"}));
-    EXPECT_TRUE(choice.left_out.empty());
-}
-
-TEST(RungList, NamesComeInTheLaddersOrderAndOnce) {
-    const auto choice = bench::parse_rungs("v4,v0,v3-16B,v0", kKnown, true);
-    EXPECT_EQ(choice.run, (Names{"v0", "v3-16B", "v4"}));
-    EXPECT_TRUE(choice.left_out.empty());
-}
-
-TEST(RungList, UnknownNamesAreRefusedWithThoseThatThereAre) {
-    for (const char* text : {"v9", "", "v0,", ",v0", "v0,,v1", "V0", "v0 ", "v3", "ALL"}) {
-        const std::string refused = refusal([&] { bench::parse_rungs(text, kKnown, true); });
-        EXPECT_NE(refused.find("all, v0, v1, v3-16B, v4"), std::string::npos) << text << refused;
-    }
-}
-
-TEST(RungList, BuildWithoutTheLadderLeavesRungsOutAndStillRefusesNonsense) {
-    const auto some = bench::parse_rungs("v3,v0,v5,v3", kHostAlone, false);
-    EXPECT_EQ(some.run, Names{"v0"});
-    EXPECT_EQ(some.left_out, (Names{"v3", "v5"}));
-    const auto all = bench::parse_rungs("all", kHostAlone, false);
-    EXPECT_EQ(all.run, Names{"v0"});
-    EXPECT_EQ(all.left_out, Names{"the others"});
-    for (const char* text : {"", "v", "w1", "vx", "v0,king"}) {
-        EXPECT_THROW(bench::parse_rungs(text, kHostAlone, false), cli::WrongUsage) << text;
     }
 }
 

@@ -59,30 +59,4 @@ std::vector<std::string> parse_names(std::string_view name, std::string_view tex
     return names;
 }
 
-RungChoice parse_rungs(std::string_view text, std::span<const std::string_view> known,
-                       bool complete) {
-    const auto wanted = split(text);
-    const auto is_among = [](const auto& names, std::string_view name) {
-        return std::ranges::find(names, name) != names.end();
-    };
-    RungChoice choice;
-    for (const std::string_view name : wanted) {
-        if (name == "all" || is_among(known, name)) continue;
-        const bool has_form =
-            name.size() >= 2 && name[0] == 'v' && name[1] >= '0' && name[1] <= '9';
-        if (complete || !has_form) {
-            std::string names = "all";
-            for (const std::string_view one : known) names += fmt::format(", {}", one);
-            throw cli::WrongUsage(
-                fmt::format("--rungs: there is no '{}'; there are {}", name, names));
-        }
-        if (!is_among(choice.left_out, name)) choice.left_out.emplace_back(name);
-    }
-    for (const std::string_view name : known) {
-        if (is_among(wanted, "all") || is_among(wanted, name)) choice.run.emplace_back(name);
-    }
-    if (!complete && is_among(wanted, "all")) choice.left_out = {"the others"};
-    return choice;
-}
-
 }  // namespace gloved::bench

@@ -22,17 +22,4 @@ std::vector<std::size_t> parse_list_sizes(std::string_view text);
 std::vector<std::string> parse_names(std::string_view name, std::string_view text,
                                      std::span<const std::string_view> known);
 
-/// Rungs of the ladder (kernels/cuda/ladder) that the user asked for.
-struct RungChoice {
-    std::vector<std::string> run;       ///< rungs to run, in the order of the ladder, each once
-    std::vector<std::string> left_out;  ///< rungs that this build does not have
-};
-
-/// Chooses the rungs that `text` names from `known`, those of this build; all for «all».
-/// `complete`: whether this build has the whole ladder. If not, an unknown name in the form of a
-/// rung's (v, a digit, anything) goes to left_out, and «all» adds «the others» to left_out. Any
-/// other unknown name throws.
-RungChoice parse_rungs(std::string_view text, std::span<const std::string_view> known,
-                       bool complete);
-
 }  // namespace gloved::bench

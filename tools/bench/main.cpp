@@ -1,4 +1,4 @@
-// gloved-bench: measures the engines, the ladder, a daemon, gloved-matmin and gloved-distmat next
+// gloved-bench: measures the engines, a daemon, gloved-matmin, gloved-distmat and the museum next
 // to a plain read of memory.
 #include <fmt/format.h>
 
@@ -30,8 +30,8 @@
 #include "tools/bench/loads.hpp"
 #include "tools/bench/matmin.hpp"
 #include "tools/bench/measure.hpp"
+#include "tools/bench/museum.hpp"
 #include "tools/bench/run_settings.hpp"
-#include "tools/bench/rungs.hpp"
 #include "tools/bench/scratch.hpp"
 #include "tools/bench/settings.hpp"
 #include "tools/bench/table.hpp"
@@ -101,10 +101,9 @@ void print_header(const format::Model& model, const Settings& settings) {
 
 Status measure_all(const format::Model& model, const Settings& settings,
                    const std::string& scratch) {
-    const bool rungs = !settings.rungs.empty();
     // First, so that the driver's start is not part of another measurement.
     std::optional<Result<DeviceFacts>> device;
-    if (rungs || settings.loads || settings.engine != kernels::EngineKind::cpu)
+    if (settings.loads || settings.engine != kernels::EngineKind::cpu)
         device = start_device(settings.device());
     print_header(model, settings);
     // Measurements that need a device print why there is none.
@@ -115,25 +114,19 @@ Status measure_all(const format::Model& model, const Settings& settings,
                                                 facts.driver, figure(facts.start_ms)));
     }
     if (settings.leak_queries != 0) return print_leaks(model, settings);
-    if (rungs) {
-        if (Status printed = print_rungs(model, settings); !printed) return printed;
-    } else {
-        std::optional<OpenBlas> blas;
-        if (wants_processor(settings)) {
-            auto loaded =
-                model.rows() > std::numeric_limits<int>::max()
-                    ? Error{ErrorCode::unavailable, "more rows than its interface can count"}
-                    : OpenBlas::load(settings.threads);
-            print_note(settings.format,
-                       "sgemv    " + (loaded ? loaded->description()
-                                             : "left out: " + loaded.error().message));
-            if (loaded) blas.emplace(*std::move(loaded));
-        }
-        if (Status printed = print_engines(model, settings, blas ? &*blas : nullptr); !printed)
-            return printed;
+    std::optional<OpenBlas> blas;
+    if (wants_processor(settings)) {
+        auto loaded = model.rows() > std::numeric_limits<int>::max()
+                          ? Error{ErrorCode::unavailable, "more rows than its interface can count"}
+                          : OpenBlas::load(settings.threads);
+        print_note(settings.format, "sgemv    " + (loaded ? loaded->description()
+                                                          : "left out: " + loaded.error().message));
+        if (loaded) blas.emplace(*std::move(loaded));
     }
+    if (Status printed = print_engines(model, settings, blas ? &*blas : nullptr); !printed)
+        return printed;
     std::fflush(stdout);
-    if (rungs || settings.loads) {
+    if (settings.loads) {
         if (Status printed = print_loads(model, settings, scratch); !printed) return printed;
         std::fflush(stdout);
     }
@@ -176,7 +169,13 @@ int run_measurement(const cli::Program& program, const cli::CommandLine& line,
 int run_program(int argc, char** argv) {
     std::vector<std::string> arguments = cli::arguments_of(argc, argv);
     const std::string measurement = arguments.empty() ? "" : arguments.front();
-    if (measurement == "matmin" || measurement == "distmat") arguments.erase(arguments.begin());
+    if (measurement == "matmin" || measurement == "distmat" || measurement == "museum")
+        arguments.erase(arguments.begin());
+    if (measurement == "museum") {
+        return cli::run(kMuseumProgram, describe_museum_options(), arguments, [](const auto& line) {
+            return run_measurement(kMuseumProgram, line, read_museum_settings, print_museum);
+        });
+    }
     if (measurement == "matmin") {
         return cli::run(kMatminProgram, describe_matmin_options(), arguments, [](const auto& line) {
             return run_measurement(kMatminProgram, line, read_matmin_settings, print_matmin);

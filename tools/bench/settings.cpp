@@ -8,10 +8,8 @@
 #include <system_error>
 
 #include "common/format/layout.hpp"
-#include "kernels/cuda/ladder/ladder.hpp"
 #include "tools/bench/lists.hpp"
 #include "tools/bench/load_settings.hpp"
-#include "tools/bench/rungs.hpp"
 
 namespace gloved::bench {
 namespace {
@@ -20,7 +18,6 @@ using cli::WrongUsage;
 
 constexpr std::uint64_t kMaxRepeat = 1'000'000;
 constexpr std::uint64_t kMaxLeakQueries = 1'000'000'000;
-constexpr std::uint64_t kMaxRungSeconds = 100'000;
 constexpr std::uint64_t kMaxExcluded = 2000;
 
 double read_score(const std::string& text) {
@@ -78,26 +75,27 @@ const cli::Program kProgram = {"gloved-bench",
        gloved-bench --rows N [--dim D] [options]
        gloved-bench --load SOCKET [options]
        gloved-bench matmin|distmat [options]
+       gloved-bench museum search|minimum|distances [options]
 
 Measures how long queries take. For comparison it also measures a plain read of
 the same memory and, on the CPU, OpenBLAS's sgemv and sgemm. It runs all of them
 in turn, round after round. With --rows it makes up a model of that size in a
 temporary directory. With --load it asks a running daemon as much as it can
-answer. matmin and distmat measure the engines of these two programs and have
-options of their own.
+answer. matmin and distmat measure the engines of these two programs, museum the
+kernels that gloved descends from; they have options of their own.
 
 )",
                                R"(
 Examples:
   gloved-bench --rows 400000 --simd all
   gloved-bench --rows 2196016 --keep /var/tmp/glove-like --engine all
-  gloved-bench --model /var/tmp/glove-like --rungs all --format csv > rungs.csv
   gloved-bench --model models/glove --engine cuda --daemon /usr/bin/gloved
   gloved-bench --rows 10000 --dim 100 --engine cuda --leak-queries 1000000
   gloved-bench --load /tmp/gloved.sock --mix near=8,sim=1,ping=1 --lone
   gloved-bench --load /tmp/gloved.sock --rate 2000 --seconds 30
   gloved-bench matmin --help
   gloved-bench distmat --help
+  gloved-bench museum --help
 
 Exit status:
   0  success
@@ -150,18 +148,12 @@ cli::Options describe_options() {
         ("exclude", cli::value("N", "1"),
          "words that each query excludes: its own and random ones")              //
         ("min", cli::value("S"), "search words with a score of S or more only")  //
-        ("repeat", cli::value("R"), "rounds (default: 9; 49 with --engine cuda, 10 with --rungs)");
+        ("repeat", cli::value("R"), "rounds (default: 9; 49 with --engine cuda)");
     boost::program_options::options_description other("Other measurements");
     cli::OptionAdder{other}  //
-    ("rungs", cli::value("LIST|all"),
-     "measure successive versions of the search kernel instead of the engines: names with commas "
-     "between, v0 (CPU) to v5; the man page lists them")  //
-        ("rung-seconds", cli::value("S", "60"),
-         "with --rungs: a version that has taken this many seconds skips its remaining rounds")  //
-        ("loads",
-         "also measure how long the model takes to load from text, from its files, and to a GPU; "
-         "always done with --rungs")                                                        //
-        ("daemon", cli::value("PATH"), "also measure queries through this gloved program")  //
+    ("loads",
+     "also measure how long the model takes to load from text, from its files, and to a GPU")  //
+        ("daemon", cli::value("PATH"), "also measure queries through this gloved program")     //
         ("daemon-engine", cli::value("NAME"),
          "with --daemon: auto, cuda or cpu (default: as --engine)")  //
         ("leak-queries", cli::value("N"),
@@ -182,18 +174,8 @@ Settings read_settings(const cli::CommandLine& line) {
     settings.model = line.text("model");
     settings.keep = line.text("keep");
     read_engine_settings(line, settings);
-    line.needs("rungs", {"rung-seconds"});
     line.needs("daemon", {"daemon-engine"});
-    line.excludes("leak-queries", {"rungs", "loads", "daemon"});
-    settings.rungs = line.nonempty("rungs", "names with commas between, or all");
-    if (line.given("rungs")) {
-        if (settings.k > kernels::ladder::kMaxLadderHits) {
-            throw WrongUsage(
-                fmt::format("with --rungs, --k is at most {}", kernels::ladder::kMaxLadderHits));
-        }
-        choose_rungs(settings);  // refuses unknown names before anything is measured
-    }
-    settings.rung_seconds = static_cast<double>(line.count("rung-seconds", 0, kMaxRungSeconds));
+    line.excludes("leak-queries", {"loads", "daemon"});
     settings.loads = line.given("loads");
     settings.leak_queries = line.count("leak-queries", 1, kMaxLeakQueries, 0);
     settings.daemon = line.text("daemon");

@@ -38,9 +38,7 @@ struct Settings : RunSettings {
     std::optional<double> min_score;   ///< Filter::min_score
     std::size_t repeat = 0;            ///< rounds; 0: the measurement's default
 
-    std::string rungs;        ///< rungs of the ladder to measure; empty: measure engines instead
-    double rung_seconds = 0;  ///< a rung that takes longer skips its remaining rounds
-    bool loads = false;       ///< measure loading a model (loads.hpp) instead
+    bool loads = false;            ///< measure loading a model (loads.hpp) too
     std::size_t leak_queries = 0;  ///< queries of the leak test (leak.hpp); 0: no such test
     std::string daemon;            ///< path of gloved, to measure it as a daemon; empty: do not
     std::string daemon_engine;     ///< the daemon's --engine; empty: as `engine`

@@ -5,19 +5,11 @@
 // waiting.
 //
 // Constant memory for pointers gains nothing by itself: a kernel's parameters already lie in a
-// constant bank. What the rung shows is the resident model.
-//
-// The constant block is one for the whole process, and several rungs may exist at once; so every
-// search writes it anew, which its stream orders before the kernel. Searches of two v2 rungs must
-// not overlap.
-//
-// Layout, shared memory and score as v1's.
+// constant bank. What the version shows is the resident model. The constant block is one for the
+// whole process; so every search writes it anew, which its stream orders before the kernel.
+#include "museum/search.hpp"
 
-#include "kernels/cuda/ladder/launch.cuh"
-#include "kernels/cuda/ladder/resident_rung.hpp"
-#include "kernels/cuda/ladder/score.hpp"
-
-namespace gloved::kernels::ladder {
+namespace gloved::museum {
 namespace {
 
 /// DotArguments without its initialisers, which a __constant__ variable must not have.
@@ -54,35 +46,19 @@ __global__ void dot_product() {
     constant_arguments.entries[slot] = Entry{score, static_cast<std::uint32_t>(slot)};
 }
 
-Status launch_dot(const DotArguments& arguments, const cuda::Stream& stream) {
+}  // namespace
+
+cudaError_t launch_v2(const DotArguments& arguments, cudaStream_t stream) {
     const ConstantArguments constant{arguments.vectors, arguments.norms,     arguments.query,
                                      arguments.entries, arguments.rows,      arguments.slots,
                                      arguments.dim,     arguments.query_norm};
     // From pageable memory: has left `constant` when the call returns.
-    if (Status done =
-            cuda::check(cudaMemcpyToSymbolAsync(constant_arguments, &constant, sizeof(constant), 0,
-                                                cudaMemcpyHostToDevice, stream.get()),
-                        "cudaMemcpyToSymbolAsync");
-        !done) {
-        return done.error();
-    }
-    return launch("v2 dot_product", dot_product, blocks_for(arguments.slots),
-                  arguments.dim * sizeof(float), stream);
+    const cudaError_t copied = cudaMemcpyToSymbolAsync(
+        constant_arguments, &constant, sizeof(constant), 0, cudaMemcpyHostToDevice, stream);
+    if (copied != cudaSuccess) return copied;
+    dot_product<<<blocks_for(arguments.slots), kBlockThreads, arguments.dim * sizeof(float),
+                  stream>>>();
+    return cudaGetLastError();
 }
 
-}  // namespace
-
-constinit const RungInfo kV2 = {"v2",
-                                "The model stays on the device; pointers lie in constant memory, "
-                                "and lists are merged in private memory.",
-                                "Reads a row apart from thread to thread: 32 sectors a load, kept "
-                                "for use only where the L1 cache is large enough.",
-                                false,
-                                true,
-                                ladder_score_bound};
-
-Result<std::unique_ptr<Rung>> make_v2(const RungParts& parts) {
-    return ResidentRung::create(kV2, launch_dot, parts);
-}
-
-}  // namespace gloved::kernels::ladder
+}  // namespace gloved::museum

@@ -1,10 +1,8 @@
 #include <cstdint>
 
-#include "kernels/cuda/ladder/ladder.hpp"
-#include "kernels/cuda/ladder/launch.cuh"
-#include "kernels/cuda/ladder/selection.hpp"
+#include "museum/selection.hpp"
 
-namespace gloved::kernels::ladder {
+namespace gloved::museum {
 namespace {
 
 __device__ std::size_t thread_of_grid() {
@@ -31,7 +29,7 @@ __global__ void first_merge_in_private_memory(Entry* entries, std::size_t lists,
     const std::size_t list = thread_of_grid();
     if (list >= lists) return;
     Entry* chunk = entries + list * wanted;
-    Entry sorted[kMaxLadderHits];
+    Entry sorted[kMaxHits];
     for (unsigned i = 0; i < wanted; ++i) insert(sorted, i, chunk[i]);
     for (unsigned i = 0; i < wanted; ++i) chunk[i] = sorted[i];
 }
@@ -56,7 +54,7 @@ __global__ void merge_in_private_memory(Entry* entries, std::size_t lists, std::
     if (list + kept >= lists) return;
     Entry* left = entries + list * wanted;
     const Entry* right = entries + (list + kept) * wanted;
-    Entry merged[kMaxLadderHits];
+    Entry merged[kMaxHits];
     unsigned l = 0;
     unsigned r = 0;
     // l + r < wanted: neither list can run out before the merged one is full.
@@ -67,31 +65,31 @@ __global__ void merge_in_private_memory(Entry* entries, std::size_t lists, std::
 
 }  // namespace
 
-Status first_merge(ListsIn where, Entry* entries, std::size_t lists, std::size_t wanted,
-                   const cuda::Stream& stream) {
-    const auto kernel = where == ListsIn::global_memory ? first_merge_in_global_memory
-                                                        : first_merge_in_private_memory;
-    return launch("first_merge", kernel, blocks_for(lists), 0, stream, entries, lists,
-                  static_cast<unsigned>(wanted));
+Status first_merge(bool in_global_memory, Entry* entries, std::size_t lists, std::size_t wanted,
+                   const kernels::cuda::Stream& stream) {
+    const auto kernel =
+        in_global_memory ? first_merge_in_global_memory : first_merge_in_private_memory;
+    kernel<<<blocks_for(lists), kBlockThreads, 0, stream.get()>>>(entries, lists,
+                                                                  static_cast<unsigned>(wanted));
+    return kernels::cuda::check(cudaGetLastError(), "launch of first_merge");
 }
 
-Status botched_merge_sort(ListsIn where, Entry* entries, std::size_t lists, std::size_t wanted,
-                          bool wait_each_round, const cuda::Stream& stream) {
-    const auto kernel =
-        where == ListsIn::global_memory ? merge_in_global_memory : merge_in_private_memory;
+Status botched_merge_sort(bool in_global_memory, Entry* entries, std::size_t lists,
+                          std::size_t wanted, bool wait_each_round,
+                          const kernels::cuda::Stream& stream) {
+    const auto kernel = in_global_memory ? merge_in_global_memory : merge_in_private_memory;
     while (lists > 1) {
         const std::size_t kept = (lists + 1) / 2;
-        if (Status done = launch("botched_merge_sort", kernel, blocks_for(lists - kept), 0, stream,
-                                 entries, lists, kept, static_cast<unsigned>(wanted));
-            !done) {
-            return done.error();
-        }
+        kernel<<<blocks_for(lists - kept), kBlockThreads, 0, stream.get()>>>(
+            entries, lists, kept, static_cast<unsigned>(wanted));
+        Status launched = kernels::cuda::check(cudaGetLastError(), "launch of botched_merge_sort");
+        if (!launched) return launched;
         if (wait_each_round) {
-            if (Status done = stream.synchronize(); !done) return done.error();
+            if (Status done = stream.synchronize(); !done) return done;
         }
         lists = kept;
     }
     return {};
 }
 
-}  // namespace gloved::kernels::ladder
+}  // namespace gloved::museum

@@ -1,0 +1,96 @@
+#include "museum/minimum.hpp"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "common/error_with.hpp"
+#include "kernels/cuda/runtime.hpp"
+
+namespace gloved::museum {
+
+using kernels::cuda::check;
+using kernels::cuda::copy_async;
+using kernels::cuda::DeviceBuffer;
+using kernels::cuda::Event;
+using kernels::cuda::Stream;
+
+namespace {
+
+/// Runs `work`, waits for it, and adds its milliseconds to `ms`.
+template <class Work>
+Status time_on(const Stream& stream, std::array<Event, 2>& events, double& ms, const Work& work) {
+    Status done = events[0].record(stream);
+    if (done) done = work();
+    if (done) done = events[1].record(stream);
+    if (done) done = events[1].synchronize();
+    if (!done) return done;
+    const auto elapsed = kernels::cuda::elapsed_ms(events[0], events[1]);
+    if (!elapsed) return elapsed.error();
+    ms = static_cast<double>(*elapsed);
+    return {};
+}
+
+}  // namespace
+
+Result<Minimum> find_minimum(std::span<const double> values, std::size_t width, int device,
+                             std::size_t repeat) {
+    if (Status done = kernels::cuda::use_existing_device(device); !done) return done.error();
+    const std::size_t count = values.size() / width;
+    const std::size_t scratch_numbers = minimum_scratch(count, width);
+    const auto free_bytes = kernels::cuda::free_device_bytes();
+    if (!free_bytes) return free_bytes.error();
+    const std::size_t needed = (2 * values.size() + scratch_numbers + 2 * width) * sizeof(double);
+    if (needed > *free_bytes) {
+        return error_with(ErrorCode::unavailable,
+                          "the original needs {} MB for {} matrices, and device {} has {} MB free",
+                          needed / 1000000, count, device, *free_bytes / 1000000);
+    }
+    Stream stream;
+    std::array<Event, 2> events;
+    DeviceBuffer<double> matrices, laid_out, scratch, result;
+    Status done = move_into(stream, Stream::create());
+    for (Event& event : events) {
+        if (done) done = move_into(event, Event::create());
+    }
+    if (done) done = move_into(matrices, matrices.allocate(values.size()));
+    if (done) done = move_into(laid_out, laid_out.allocate(values.size()));
+    if (done) done = move_into(scratch, scratch.allocate(scratch_numbers));
+    if (done) done = move_into(result, result.allocate(2 * width));
+    double copy_ms = 0;
+    double layout_ms = 0;
+    if (done) {
+        done = time_on(stream, events, copy_ms, [&] {
+            return copy_async(matrices.data(), values.data(), values.size(), stream);
+        });
+    }
+    if (done) {
+        done = time_on(stream, events, layout_ms, [&] {
+            return check(
+                launch_lay_out(matrices.data(), count, width, laid_out.data(), stream.get()),
+                "launch of lay_out");
+        });
+    }
+    std::vector<double> reduce_ms(std::max<std::size_t>(repeat, 1));
+    for (double& ms : reduce_ms) {
+        if (!done) break;
+        done = time_on(stream, events, ms, [&] {
+            return check(launch_minimum(laid_out.data(), count, width, scratch.data(),
+                                        result.data(), result.data() + width, stream.get()),
+                         "launch of the reduction");
+        });
+    }
+    std::vector<double> both(2 * width);
+    if (done)
+        done =
+            copy_async(both.data(), static_cast<const double*>(result.data()), both.size(), stream);
+    if (done) done = stream.synchronize();
+    if (!done) return done.error();
+    std::ranges::nth_element(reduce_ms,
+                             reduce_ms.begin() + static_cast<std::ptrdiff_t>(reduce_ms.size() / 2));
+    return Minimum{
+        kernels::reduce::MinMax<double>(std::span(both).first(width), std::span(both).last(width)),
+        copy_ms, layout_ms, reduce_ms[reduce_ms.size() / 2]};
+}
+
+}  // namespace gloved::museum
