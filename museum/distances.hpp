@@ -47,8 +47,8 @@ struct DistanceVersion {
 /// sequential, global, shared8, shared16, shared32.
 std::span<const DistanceVersion> distance_versions();
 
-/// A result, and milliseconds of `repeat` computations: of the kernel alone, by device events, after
-/// one that does not count; of the plain loop by the host's clock.
+/// A result, and milliseconds of `repeat` computations: of the kernel alone, by device events,
+/// after one that does not count; of the plain loop by the host's clock.
 struct Distances {
     std::vector<float> values;  ///< (rows, rows)
     std::vector<double> ms;

@@ -23,7 +23,7 @@
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/runtime.hpp"
 #include "kernels/cuda/shard.hpp"
-#include "kernels/cuda/shard_buffers.hpp"
+#include "kernels/cuda/shard_memory.hpp"
 #include "kernels/cuda/upload.hpp"
 #include "kernels/planes/plane.hpp"
 #include "kernels/thread_pool.hpp"

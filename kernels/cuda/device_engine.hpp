@@ -14,7 +14,7 @@
 #include "kernels/cuda/engine_plan.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/shard.hpp"
-#include "kernels/cuda/shard_buffers.hpp"
+#include "kernels/cuda/shard_memory.hpp"
 #include "kernels/engine.hpp"
 #include "kernels/engine_options.hpp"
 #include "kernels/thread_pool.hpp"

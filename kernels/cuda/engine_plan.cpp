@@ -16,7 +16,7 @@
 #include "common/error_with.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/runtime.hpp"
-#include "kernels/cuda/shard_buffers.hpp"
+#include "kernels/cuda/shard_memory.hpp"
 #include "kernels/cuda/upload.hpp"
 #include "kernels/thread_pool.hpp"
 

@@ -9,7 +9,7 @@
 #include "common/format/model.hpp"
 #include "common/result.hpp"
 #include "kernels/cuda/shard.hpp"
-#include "kernels/cuda/shard_buffers.hpp"
+#include "kernels/cuda/shard_memory.hpp"
 #include "kernels/engine.hpp"
 #include "kernels/engine_options.hpp"
 

@@ -141,16 +141,16 @@ struct DeviceModel {
     /// (rows, stride), each vector padded with zeros, 16-byte aligned. With `vectors_on_host`, it
     /// is page-locked host memory without padding.
     const float* vectors = nullptr;
-    const double* norms = nullptr;                ///< (rows)
-    const std::uint32_t* ranks = nullptr;         ///< (rows)
-    const std::uint32_t* rows_by_rank = nullptr;  ///< (rows) local rows in ascending order of their
-                                                  ///< ranks; nullptr: there are none
-    const ListMask* memberships = nullptr;        ///< (rows) the lists that each row is in;
-                                                  ///< nullptr: there are no lists
-    const std::uint32_t* list_rows = nullptr;     ///< local rows of short lists, in ascending
-                                                  ///< order, one list after the other
-    const std::uint32_t* uncovered = nullptr;     ///< (uncovered_count) rows whose norm the bounds
-                                                  ///< (kernels/bounds.hpp) do not cover
+    double* norms = nullptr;                ///< (rows)
+    std::uint32_t* ranks = nullptr;         ///< (rows)
+    std::uint32_t* rows_by_rank = nullptr;  ///< (rows) local rows in ascending order of their
+                                            ///< ranks; nullptr: there are none
+    ListMask* memberships = nullptr;        ///< (rows) the lists that each row is in;
+                                            ///< nullptr: there are no lists
+    std::uint32_t* list_rows = nullptr;     ///< local rows of short lists, in ascending
+                                            ///< order, one list after the other
+    std::uint32_t* uncovered = nullptr;     ///< (uncovered_count) rows whose norm the bounds
+                                            ///< (kernels/bounds.hpp) do not cover
     std::uint32_t rows = 0;
     std::uint32_t first_row = 0;  ///< the shard's first row, as a row number of the model
     std::uint32_t dim = 0;

@@ -1,5 +1,5 @@
 // The grid of plane_query: its blocks, how many units of rows a warp takes, and where a block keeps
-// their upper bounds. The launch, the kernel and the shard's buffers go by it.
+// their upper bounds. The launch, the kernel and the memory of a shard go by it.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ struct PlaneGrid {
         const std::size_t wanted = std::max(divided_up(units, kPlaneWarps), std::size_t{1});
         const std::size_t warps =
             std::min(wanted, static_cast<std::size_t>(shape.processors)) * kPlaneWarps;
-        // Fewer units never need more room, so that buffers for all rows serve every range.
+        // Fewer units never need more room, so that memory for all rows serves every range.
         const std::size_t rounds = divided_up(units, warps);
         const std::size_t fixed = rounds * 3 / 4;
         blocks = static_cast<std::uint32_t>(warps / kPlaneWarps);

@@ -143,44 +143,11 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
             if (Status made = move_into(*event, Event::create()); !made) return made.error();
         }
     }
-    if (Status made = move_into(shard->buffers_, allocate_buffers(sizes)); !made)
-        return made.error();
-    shard->work_ = workspace_of(shard->buffers_);
-    shard->describe_model(model);
+    shard->memory_ = lay_out(shard->arena_, sizes);
+    if (const Status& taken = shard->arena_.status(); !taken) return taken.error();
+    shard->model_.first_row = static_cast<std::uint32_t>(rows.first);
+    shard->model_.dim = static_cast<std::uint32_t>(model.dim());
     return shard;
-}
-
-void Shard::describe_model(const format::Model& model) {
-    const ShardBuffers& b = buffers_;
-    model_ = {.vectors = b.vectors.data(),
-              .norms = b.norms.data(),
-              .ranks = b.ranks.data(),
-              .rows_by_rank = b.rows_by_rank.data(),
-              .memberships = b.memberships.data(),
-              .list_rows = b.list_rows.data(),
-              .uncovered = b.uncovered.data(),
-              .rows = static_cast<std::uint32_t>(rows_.size()),
-              .first_row = static_cast<std::uint32_t>(rows_.first),
-              .dim = static_cast<std::uint32_t>(model.dim()),
-              .stride = static_cast<std::uint32_t>(sizes_.stride),
-              .groups = static_cast<std::uint32_t>(sizes_.groups),
-              .uncovered_count = static_cast<std::uint32_t>(sizes_.uncovered),
-              .vectors_on_host = !sizes_.residency.vectors,
-              .plane = {},
-              .int8_codes = {.rows = b.host_int8_codes.data(),
-                             .stride = static_cast<std::uint32_t>(sizes_.int8_stride)},
-              .code_tiles = {.codes = b.tile_codes.data(),
-                             .ranges = b.tile_ranges.data(),
-                             .bounds = b.tile_bounds.data(),
-                             .rows = b.tile_rows.data(),
-                             .places_of = b.tile_places.data(),
-                             .places = static_cast<std::uint32_t>(sizes_.places),
-                             .tiles = static_cast<std::uint32_t>(sizes_.tiles),
-                             .width = static_cast<std::uint32_t>(sizes_.code_width)}};
-    if (!sizes_.residency.plane) return;
-    model_.plane = {.bytes = reinterpret_cast<const std::uint8_t*>(b.plane.data()),
-                    .groups = static_cast<std::uint32_t>(sizes_.plane.groups()),
-                    .steps = static_cast<std::uint32_t>(sizes_.plane.steps())};
 }
 
 Status Shard::fill(const format::Model& model, const float* vectors) {
@@ -190,17 +157,16 @@ Status Shard::fill(const format::Model& model, const float* vectors) {
     const auto norms = model.norms().subspan(rows_.first, rows_.size());
     const auto ranks = model.ranks().subspan(rows_.first, rows_.size());
     const std::vector<Row> uncovered = planes::uncovered_rows(norms);
-    assert(uncovered.size() == buffers_.uncovered.size());
-    if (Status done = copy_async(buffers_.norms.data(), norms.data(), norms.size(), stream_); !done)
+    assert(uncovered.size() == sizes_.uncovered);
+    if (Status done = copy_async(model_.norms, norms.data(), norms.size(), stream_); !done)
         return done;
-    if (Status done = copy_async(buffers_.ranks.data(), ranks.data(), ranks.size(), stream_); !done)
+    if (Status done = copy_async(model_.ranks, ranks.data(), ranks.size(), stream_); !done)
         return done;
-    const cudaError_t zeroed =
-        cudaMemsetAsync(buffers_.counters.data(), 0, buffers_.counters.bytes(), stream_.get());
+    const cudaError_t zeroed = cudaMemsetAsync(
+        work_.counters, 0, sizes_.counters * sizeof(*work_.counters), stream_.get());
     if (Status done = check(zeroed, "cudaMemsetAsync"); !done) return done;
     if (!uncovered.empty()) {
-        Status copied =
-            copy_async(buffers_.uncovered.data(), uncovered.data(), uncovered.size(), stream_);
+        Status copied = copy_async(model_.uncovered, uncovered.data(), uncovered.size(), stream_);
         if (!copied) return copied;
     }
     if (model_.int8_codes.rows != nullptr) {
@@ -225,11 +191,11 @@ Status Shard::build_code_tiles() {
               "launch of build_code_tiles");
     if (!built) return built;
     if (serves_few_rows()) {
-        const cudaError_t zeroed =
-            cudaMemsetAsync(buffers_.few_done.data(), 0, buffers_.few_done.bytes(), stream_.get());
+        const cudaError_t zeroed = cudaMemsetAsync(
+            work_.few.done, 0, kMaxCodePass * sizeof(*work_.few.done), stream_.get());
         if (Status done = check(zeroed, "cudaMemsetAsync"); !done) return done;
         Status sorted = check(launch_sort_by_rank(model_, scratch.data(), scratch.size(),
-                                                  buffers_.rows_by_rank.data(), stream_.get()),
+                                                  model_.rows_by_rank, stream_.get()),
                               "launch of sort_by_rank");
         if (!sorted) return sorted;
     }
@@ -240,8 +206,7 @@ Status Shard::fill_lists(const RowLists& lists) {
     if (lists.size() == 0) return {};
     if (Status used = use_device(device_); !used) return used;
     const auto memberships = lists.memberships().subspan(rows_.first, rows_.size());
-    Status copied =
-        copy_async(buffers_.memberships.data(), memberships.data(), memberships.size(), stream_);
+    Status copied = copy_async(model_.memberships, memberships.data(), memberships.size(), stream_);
     if (!copied) return copied;
     std::vector<std::uint32_t> rows;
     for (std::size_t list = 0; list < lists.size(); ++list) {
@@ -258,7 +223,7 @@ Status Shard::fill_lists(const RowLists& lists) {
         }
     }
     if (serves_few_rows() && !rows.empty()) {
-        copied = copy_async(buffers_.list_rows.data(), rows.data(), rows.size(), stream_);
+        copied = copy_async(model_.list_rows, rows.data(), rows.size(), stream_);
         if (!copied) return copied;
     }
     return stream_.synchronize();
@@ -281,11 +246,12 @@ std::optional<std::size_t> Shard::listed(ListMask within) const {
 Status Shard::fill_plane(const planes::Plane& plane) {
     if (Status used = use_device(device_); !used) return used;
     const planes::PlaneShape here{rows_.size(), model_.dim};
-    const std::byte* const groups = plane.group(rows_.first / planes::kGroupRows);
+    const auto* const groups =
+        reinterpret_cast<const std::uint8_t*>(plane.group(rows_.first / planes::kGroupRows));
     const cudaError_t zeroed =
-        cudaMemsetAsync(buffers_.plane.data() + here.bytes(), 0, kPlanePadding, stream_.get());
+        cudaMemsetAsync(memory_.plane + here.bytes(), 0, kPlanePadding, stream_.get());
     if (Status done = check(zeroed, "cudaMemsetAsync"); !done) return done;
-    Status copied = copy_async(buffers_.plane.data(), groups, here.bytes(), stream_);
+    Status copied = copy_async(memory_.plane, groups, here.bytes(), stream_);
     // Even where the copy was not started: the caller may unlock the memory next.
     Status done = stream_.synchronize();
     return copied ? done : copied;
@@ -400,8 +366,8 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
     }
     const std::size_t stride = model_.stride;
     queries_ = {};
-    const ShardBuffers::Slot& buffers = buffers_.slots[slot];
-    std::byte* const host = buffers.input_staging.data();
+    const ShardMemory::Slot& buffers = memory_.slots[slot];
+    std::byte* const host = buffers.input_staging;
     const std::span described(reinterpret_cast<DeviceQuery*>(host), queries.size());
     auto* const excluded =
         reinterpret_cast<std::uint32_t*>(host + InputLayout(queries.size(), 0, stride, 0).excluded);
@@ -416,7 +382,7 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
 
     const InputLayout layout(queries.size(), digits.size(), stride, excluded_count);
     if (!digits.empty()) std::memcpy(host + layout.digits, digits.data(), digits.size());
-    std::byte* const device = buffers.input.data();
+    std::byte* const device = buffers.input;
     queries_ = {.queries = reinterpret_cast<const DeviceQuery*>(device),
                 .raw = reinterpret_cast<float*>(device + layout.raw),
                 .excluded = reinterpret_cast<const std::uint32_t*>(device + layout.excluded),
@@ -442,7 +408,7 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
     if (inputs == Inputs::plane_query && plane_query_fits_parameters(model_, queries_)) return {};
     if (inputs == Inputs::plane_pass && plane_pass_fits_parameters(model_, queries_)) return {};
     slots_[slot].sent = true;
-    return copy_async(buffers.input.data(), static_cast<const std::byte*>(host),
+    return copy_async(buffers.input, static_cast<const std::byte*>(host),
                       any_missing ? layout.end : layout.raw, stream_);
 }
 
@@ -456,10 +422,10 @@ Status Shard::send_in_pieces(std::span<const PassQuery> queries,
                              std::span<const DeviceQuery> described, const InputLayout& layout,
                              std::size_t slot, const Stream& by) {
     slots_[slot].sent = true;
-    const ShardBuffers::Slot& buffers = buffers_.slots[slot];
-    std::byte* const host = buffers.input_staging.data();
+    const ShardMemory::Slot& buffers = memory_.slots[slot];
+    std::byte* const host = buffers.input_staging;
     const auto copy = [&](std::size_t begin, std::size_t end) {
-        return copy_async(buffers.input.data() + begin, static_cast<const std::byte*>(host) + begin,
+        return copy_async(buffers.input + begin, static_cast<const std::byte*>(host) + begin,
                           end - begin, by);
     };
     if (Status done = copy(0, layout.raw); !done) return done;
@@ -530,8 +496,8 @@ Status Shard::start_plane_pass(std::span<const PassQuery> queries, std::size_t s
 
 Workspace Shard::work_of(std::size_t slot) const {
     Workspace work = work_;
-    work.answers = buffers_.slots[slot].answers.data();
-    work.hits = buffers_.slots[slot].hits.data();
+    work.answers = memory_.slots[slot].answers;
+    work.hits = memory_.slots[slot].hits;
     return work;
 }
 
@@ -595,9 +561,9 @@ Status Shard::start_score(std::span<const ScoreQuery> queries, ScoreResult resul
         own.end = static_cast<std::uint32_t>(some.size());
         if (Status done = score(some, pass); !done) return done;
     }
-    return copy_async(buffers_.host_scores.data() + range.first,
-                      static_cast<const double*>(buffers_.scores.data()) + range.first,
-                      range.size(), stream_);
+    return copy_async(memory_.host_scores + range.first,
+                      static_cast<const double*>(work_.scores) + range.first, range.size(),
+                      stream_);
 }
 
 Status Shard::score(std::span<const PassQuery> vectors, const ScorePass& pass) {
@@ -622,16 +588,16 @@ Status Shard::wait(std::size_t slot) {
 }
 
 ShardAnswer Shard::answer(std::size_t query, std::size_t slot) const {
-    const ShardBuffers::Slot& buffers = buffers_.slots[slot];
-    const DeviceAnswer& facts = buffers.answers.data()[query];
-    return {{buffers.hits.data() + query * slots_[slot].hits_stride, facts.hits},
+    const ShardMemory::Slot& buffers = memory_.slots[slot];
+    const DeviceAnswer& facts = buffers.answers[query];
+    return {{buffers.hits + query * slots_[slot].hits_stride, facts.hits},
             facts,
             facts.found > kFoundCapacity};
 }
 
 std::span<const double> Shard::scores(RowRange range) const {
     const RowRange here = local(range);
-    return {buffers_.host_scores.data() + here.first, here.size()};
+    return {memory_.host_scores + here.first, here.size()};
 }
 
 Result<double> Shard::device_ms(std::size_t slot) const {

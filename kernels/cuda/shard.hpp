@@ -1,4 +1,4 @@
-// Shard: consecutive rows of a model on one GPU, with their buffers, and the functions that run the
+// Shard: consecutive rows of a model on one GPU, with their memory, and the functions that run the
 // passes over them. Nothing is allocated after creation.
 #pragma once
 
@@ -15,7 +15,7 @@
 #include "common/result.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/runtime.hpp"
-#include "kernels/cuda/shard_buffers.hpp"
+#include "kernels/cuda/shard_memory.hpp"
 #include "kernels/engine.hpp"
 #include "kernels/planes/plane.hpp"
 #include "kernels/row_lists.hpp"
@@ -77,7 +77,7 @@ class Shard {
                rows * sizeof(std::uint32_t);
     }
 
-    /// Allocates the buffers for `rows` of `model`; `fill`, `fill_lists`, `fill_plane` and
+    /// Allocates the memory for `rows` of `model`; `fill`, `fill_lists`, `fill_plane` and
     /// upload_vectors (upload.hpp) fill them. `timed`: whether to measure device_ms. With a plane,
     /// rows.first must be a multiple of the plane's kGroupRows. `writers`, or nullptr, write the
     /// queries' vectors for the device. Shards may share them.
@@ -89,7 +89,7 @@ class Shard {
     RowRange rows() const { return rows_; }
     int device() const { return device_; }
     const Stream& stream() const { return stream_; }
-    std::size_t device_bytes() const { return cuda::device_bytes(sizes_); }
+    std::size_t device_bytes() const { return arena_.device_bytes(); }
     /// Maximum number of queries of a pass over the plane; 0: there is none.
     std::size_t plane_capacity() const { return sizes_.plane_pass; }
     /// Maximum number of queries of a pass over code tiles; 0: there is none.
@@ -121,10 +121,10 @@ class Shard {
     bool holds_vectors() const { return sizes_.residency.vectors; }
     bool holds_int8_codes() const { return sizes_.int8_stride > 0; }
     /// Bytes of int8 codes in page-locked host memory.
-    std::size_t host_int8_bytes() const { return buffers_.host_int8_codes.bytes(); }
+    std::size_t host_int8_bytes() const { return sizes_.rows * sizes_.int8_stride; }
     /// Where in device memory the vector of the model's row `row` is: (stride) floats.
     float* vector_at(std::size_t row) const {
-        return buffers_.vectors.data() + (row - rows_.first) * model_.stride;
+        return memory_.vectors + (row - rows_.first) * model_.stride;
     }
     std::uint32_t stride() const { return model_.stride; }
 
@@ -171,8 +171,6 @@ class Shard {
           sizes_(sizes),
           timed_(timed),
           writers_(writers) {}
-    /// Points `model_` and `work_` to the buffers.
-    void describe_model(const format::Model& model);
     Status build_code_tiles();
     /// Ends the start of a pass in a slot.
     Status mark_end(std::size_t slot) { return slots_[slot].end.record(stream_); }
@@ -230,12 +228,13 @@ class Shard {
         bool sent = false;  // the input staging buffer was used since the last wait
     };
     std::array<SlotState, kSlots> slots_;
-    ShardBuffers buffers_;
+    Arena arena_{Arena::Mode::allocates};
+    ShardMemory memory_;
     std::vector<std::optional<DeviceList>> lists_;  // nullopt: too long
 
-    DeviceModel model_;
+    DeviceModel& model_ = memory_.model;
+    const Workspace& work_ = memory_.work;
     DeviceQueries queries_;  // as last sent
-    Workspace work_;
 };
 
 }  // namespace gloved::kernels::cuda

@@ -23,7 +23,7 @@
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/plane_grid.hpp"
 #include "kernels/cuda/shard.hpp"
-#include "kernels/cuda/shard_buffers.hpp"
+#include "kernels/cuda/shard_memory.hpp"
 #include "kernels/engine.hpp"
 #include "kernels/engine_options.hpp"
 #include "kernels/planes/plane.hpp"

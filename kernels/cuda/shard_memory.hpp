@@ -1,10 +1,12 @@
-// The buffers of a shard, which is the part of a model's rows that one GPU answers for: their
-// sizes, which also tell how much memory a shard needs, and their allocation.
+// The memory of a shard, which is the part of a model's rows that one GPU answers for: what it
+// holds, how much that is, and where each piece of it is.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "common/result.hpp"
 #include "kernels/cuda/int8_cutoff.hpp"
@@ -40,7 +42,7 @@ struct InputLayout {
                 std::size_t excluded_rows);
 };
 
-/// The numbers that determine the sizes of a shard's buffers. A number is 0 if the residency does
+/// The numbers that determine the sizes of a shard's memory. A number is 0 if the residency does
 /// not need it.
 struct ShardSizes {
     /// `uncovered`: number of rows whose norm the bounds do not cover.
@@ -61,6 +63,7 @@ struct ShardSizes {
     std::size_t code_width = 0;   ///< bytes of a row's codes in a tile
     std::size_t code_lists = 0;   ///< number of lists of a pass over code tiles
     std::size_t int8_stride = 0;  ///< bytes of a row's int8 codes in host memory
+    std::size_t counters = 0;     ///< number of Workspace::counters
     std::size_t inputs = 0;       ///< maximum number of queries, or of their vectors, of a pass
     std::size_t excluded = 0;     ///< of excluded rows
     std::size_t input = 0;        ///< bytes of the input buffer
@@ -70,65 +73,76 @@ struct ShardSizes {
 /// the next, or takes the answers of the one before.
 inline constexpr std::size_t kSlots = 2;
 
-/// All memory of a shard. launches.hpp says what each buffer holds, in the structs through which
-/// kernels see them: DeviceModel, Workspace, PlaneWorkspace and CodeWorkspace.
-struct ShardBuffers {
-    DeviceBuffer<float> vectors;
-    DeviceBuffer<double> norms;
-    DeviceBuffer<std::uint32_t> ranks;
-    DeviceBuffer<std::uint32_t> uncovered;
-    DeviceBuffer<std::byte> plane;
-    PinnedBuffer<std::int8_t> host_int8_codes;
-    DeviceBuffer<std::int8_t> tile_codes;
-    DeviceBuffer<Int8Range> tile_ranges;
-    DeviceBuffer<Int8Bounds> tile_bounds;
-    DeviceBuffer<std::uint32_t> tile_rows;
-    DeviceBuffer<std::uint32_t> tile_places;
-    DeviceBuffer<std::uint32_t> rows_by_rank;
-    DeviceBuffer<ListMask> memberships;
-    DeviceBuffer<std::uint32_t> list_rows;
+/// Takes pieces of memory, or counts what they would take. Frees all it has taken at its end.
+class Arena {
+  public:
+    enum class Mode { counts, allocates };
+    explicit Arena(Mode mode) : mode_(mode) {}
 
-    DeviceBuffer<float> maxima;
-    DeviceBuffer<double> floors;
-    DeviceBuffer<std::uint32_t> counters;
-    DeviceBuffer<Found> found;
-    DeviceBuffer<double> scores;
-    DeviceBuffer<double> divisors;
-    DeviceBuffer<float> candidate_scores;
-    DeviceBuffer<float> uppers;
-    DeviceBuffer<std::int8_t> code_digits;
-    DeviceBuffer<planes::DigitFacts> code_facts;
-    DeviceBuffer<double> code_floors;
-    DeviceBuffer<Int8SumCutoff> code_cutoffs;
-    DeviceBuffer<float> code_keys;
-    DeviceBuffer<CodeHit> code_kept;
-    DeviceBuffer<std::uint32_t> code_kept_counts;
-    DeviceBuffer<std::uint32_t> code_marks;
-    DeviceBuffer<std::uint32_t> code_counts;
-    DeviceBuffer<CodeHit> code_hits;
-    DeviceBuffer<Found> few_best;
-    DeviceBuffer<std::uint32_t> few_counts;
-    DeviceBuffer<std::uint32_t> few_done;
-    PinnedBuffer<double> host_scores;
+    /// Memory of the current device for `count` elements, not initialised, which begins where any
+    /// type may; nullptr for none, if `wanted` is false, after an error, and for one that counts.
+    template <class T>
+    T* device(std::size_t count, bool wanted = true) {
+        if (!wanted) return nullptr;
+        device_bytes_ += count * sizeof(T);
+        return reinterpret_cast<T*>(take(device_, count * sizeof(T)));
+    }
+    /// The same of page-locked host memory.
+    template <class T>
+    T* pinned(std::size_t count, bool wanted = true) {
+        return wanted ? reinterpret_cast<T*>(take(pinned_, count * sizeof(T))) : nullptr;
+    }
+
+    std::size_t device_bytes() const { return device_bytes_; }
+    /// The first error, `device`.
+    const Status& status() const { return status_; }
+
+  private:
+    template <class Buffer>
+    std::byte* take(std::vector<Buffer>& pieces, std::size_t bytes) {
+        if (mode_ == Mode::counts || !status_) return nullptr;
+        // A piece of its own for each, so that tools find who writes beyond one.
+        auto made = Buffer::allocate(bytes);
+        if (!made) {
+            status_ = made.error();
+            return nullptr;
+        }
+        return pieces.emplace_back(*std::move(made)).data();
+    }
+
+    Mode mode_;
+    Status status_;
+    std::size_t device_bytes_ = 0;
+    std::vector<DeviceBuffer<std::byte>> device_;
+    std::vector<PinnedBuffer<std::byte>> pinned_;
+};
+
+/// Where the pieces of a shard's memory are. launches.hpp says what each holds, in the structs
+/// through which kernels see them.
+struct ShardMemory {
+    DeviceModel model;
+    Workspace work;  ///< with the answers and hits of the first slot
+    // What of the model the host fills:
+    float* vectors = nullptr;       ///< model.vectors, unless they are on the host
+    std::uint8_t* plane = nullptr;  ///< model.plane.bytes
+    double* host_scores = nullptr;  ///< (rows) page-locked
 
     /// What a pass and the host send each other. Passes over code tiles use one slot and then the
     /// other; all others the first.
     struct Slot {
-        DeviceBuffer<std::byte> input;
-        PinnedBuffer<std::byte> input_staging;
-        PinnedBuffer<DeviceAnswer> answers;
-        PinnedBuffer<Found> hits;
+        std::byte* input = nullptr;          ///< device
+        std::byte* input_staging = nullptr;  ///< page-locked, as what follows
+        DeviceAnswer* answers = nullptr;
+        Found* hits = nullptr;
     };
     std::array<Slot, kSlots> slots;
 };
 
-/// Bytes of device memory that allocate_buffers needs for these sizes.
+/// Takes every piece from the arena: the one list of what a shard holds. With arena.status(), some
+/// are missing.
+ShardMemory lay_out(Arena& arena, const ShardSizes& sizes);
+
+/// Bytes of device memory that lay_out takes for these sizes.
 std::size_t device_bytes(const ShardSizes& sizes);
-
-/// Allocates every buffer on the current device. Error: device.
-Result<ShardBuffers> allocate_buffers(const ShardSizes& sizes);
-
-/// The Workspace that points to these buffers, with the answers and hits of the first slot.
-Workspace workspace_of(const ShardBuffers& buffers);
 
 }  // namespace gloved::kernels::cuda
