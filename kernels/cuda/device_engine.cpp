@@ -1,6 +1,7 @@
 #include "kernels/cuda/device_engine.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 #include <cstddef>
@@ -56,6 +57,7 @@ struct DeviceEngine::Task {
     std::span<const Row> excluded;  // the query's, or those of `sorted`
     std::vector<Row> sorted;
     std::size_t k = 0;
+    bool had_room = false;  // a pass over code tiles with the most room for it overflowed
 
     explicit Task(const QueryShare& of)
         : query(of.query),
@@ -125,8 +127,7 @@ Status DeviceEngine::run(std::span<const QueryShare> shares,
 Status DeviceEngine::start_lone(const QueryShare& share) {
     Task task(share);
     if (needs_all_scores(task) || few_rows_serve(task) || min_tiles_batch() == 1) return {};
-    task.sort_excluded();
-    if (!plane_serves(task)) return {};
+    if (lone_way(task) != Way::alone) return {};
     lone_started_ = true;
     return shard_->start_plane_query(task.pass_query());
 }
@@ -179,94 +180,116 @@ bool DeviceEngine::needs_all_scores(const Task& task) {
     return task.cosine() == nullptr || !task.fits_device();
 }
 
-bool DeviceEngine::plane_serves(const Task& task) const {
-    return shard_->plane_serves(task.k_plus_excluded());
+DeviceEngine::Way DeviceEngine::first_way(Task& task, std::size_t queries) const {
+    const bool plane = plane_pass_serves(task, queries);
+    // Sorting takes longer than a pass over code tiles, which does without.
+    const bool tiles =
+        task.cosine() != nullptr && !plane && tiles_serve(task, queries) && !few_rows_serve(task);
+    if (tiles) return Way::tiles;
+    task.sort_excluded();
+    if (needs_all_scores(task)) return Way::scores;
+    if (few_rows_serve(task)) return Way::few_rows;
+    return plane ? Way::plane : lone_way(task);
 }
 
-/// Answers each query by the fastest pass that can, and by the next where that overflows: by the
-/// few rows that its filter leaves; with others over the plane or code tiles; alone over the plane;
-/// by the canonical scores of all rows.
+DeviceEngine::Way DeviceEngine::lone_way(Task& task) const {
+    task.sort_excluded();
+    return shard_->plane_serves(task.k_plus_excluded()) ? Way::alone : Way::scores;
+}
+
+DeviceEngine::Way DeviceEngine::way_after(Way way, Task& task) const {
+    switch (way) {
+        case Way::plane:
+            return code_capacity() > 0 ? Way::tiles : lone_way(task);
+        case Way::tiles:
+            return task.had_room ? lone_way(task) : Way::tiles_again;
+        case Way::alone:
+            return !task.had_room && tiles_serve(task, kMinBatchOfRanges) ? Way::tiles_at_last
+                                                                          : Way::scores;
+        case Way::few_rows:
+        case Way::tiles_again:
+            return lone_way(task);
+        case Way::tiles_at_last:
+        case Way::scores:
+            break;
+    }
+    return Way::scores;
+}
+
+std::size_t DeviceEngine::too_few_for(Way way, std::size_t queries) const {
+    switch (way) {
+        case Way::plane:
+            return queries == 1 ? 1 : 0;
+        case Way::tiles: {
+            const std::size_t rest = code_capacity() > 0 ? queries % code_capacity() : 0;
+            return rest < min_tiles_batch() ? rest : 0;
+        }
+        case Way::tiles_again:
+            return queries < min_tiles_batch() ? queries : 0;
+        default:
+            return 0;
+    }
+}
+
+/// Answers each query by the fastest way that can. What overflows a way waits for a later one.
 Status DeviceEngine::answer(std::span<const QueryShare> shares) {
     std::vector<Task> tasks;
     tasks.reserve(shares.size());
-    std::vector<std::size_t> few;
-    std::vector<std::size_t> by_plane;
-    std::vector<std::size_t> by_tiles;
-    std::vector<std::size_t> alone;
-    std::vector<std::size_t> scored;
+    std::array<std::vector<std::size_t>, kWays> waiting;
+    const auto wait_for = [&](Way way, std::size_t i) {
+        waiting[static_cast<std::size_t>(way)].push_back(i);
+    };
     for (std::size_t i = 0; i < shares.size(); ++i) {
         assert(shares[i].query->k > 0);
-        Task& task = tasks.emplace_back(shares[i]);
-        const bool plane = plane_pass_serves(task, shares.size());
-        if (plane || code_capacity() == 0 || task.k_plus_excluded() > kMaxBatchKPlusExcluded)
-            task.sort_excluded();
-        if (needs_all_scores(task)) {
-            scored.push_back(i);
-        } else if (few_rows_serve(task)) {
-            task.sort_excluded();
-            few.push_back(i);
-        } else {
-            (plane ? by_plane : tiles_serve(task, shares.size()) ? by_tiles : alone).push_back(i);
+        wait_for(first_way(tasks.emplace_back(shares[i]), shares.size()), i);
+    }
+    for (std::size_t number = 0; number < kWays; ++number) {
+        const auto way = static_cast<Way>(number);
+        std::vector<std::size_t>& which = waiting[number];
+        for (std::size_t left = too_few_for(way, which.size()); left > 0; --left) {
+            wait_for(lone_way(tasks[which.back()]), which.back());
+            which.pop_back();
         }
+        std::vector<std::size_t> overflowed;
+        if (Status done = run_way(way, tasks, which, overflowed); !done) return done;
+        for (const std::size_t i : overflowed) wait_for(way_after(way, tasks[i]), i);
     }
-    Status done = run_together(tasks, few, Together::few_rows, code_capacity(), alone);
-    if (!done) return done;
-
-    if (by_plane.size() == 1) alone.push_back(std::exchange(by_plane, {}).front());
-    std::vector<std::size_t> overflowed;
-    done = run_together(tasks, by_plane, Together::plane, shard_->plane_capacity(), overflowed);
-    if (!done) return done;
-    const bool tiles = code_capacity() > 0;
-    std::vector<std::size_t>& next_way = tiles ? by_tiles : alone;
-    next_way.insert(next_way.end(), overflowed.begin(), overflowed.end());
-    overflowed.clear();
-    while (!by_tiles.empty() && by_tiles.size() % code_capacity() > 0 &&
-           by_tiles.size() % code_capacity() < min_tiles_batch()) {
-        alone.push_back(by_tiles.back());
-        by_tiles.pop_back();
-    }
-    done =
-        run_together(tasks, by_tiles, Together::tiles, pass_queries(by_tiles.size()), overflowed);
-    if (!done) return done;
-    bool most_room = tiles && by_tiles.size() <= kMaxRoomyCodePass;
-    if (tiles && !most_room && overflowed.size() >= min_tiles_batch()) {
-        most_room = true;
-        const std::vector<std::size_t> again = std::exchange(overflowed, {});
-        done = run_together(tasks, again, Together::tiles, kMaxRoomyCodePass, overflowed);
-        if (!done) return done;
-    }
-    std::vector<bool> had_most_room(shares.size());
-    for (const std::size_t i : overflowed) had_most_room[i] = most_room;
-    alone.insert(alone.end(), overflowed.begin(), overflowed.end());
-
-    overflowed.clear();
-    if (done = run_alone(tasks, alone, overflowed, scored); !done) return done;
-    std::vector<std::size_t> with_room;
-    for (const std::size_t i : overflowed) {
-        const bool try_tiles =
-            tiles && !had_most_room[i] && tiles_serve(tasks[i], kMinBatchOfRanges);
-        (try_tiles ? with_room : scored).push_back(i);
-    }
-    done = run_together(tasks, with_room, Together::tiles, kMaxRoomyCodePass, scored);
-    if (!done) return done;
     assert(!lone_started_);
-    return run_scored(tasks, scored);
+    return {};
+}
+
+Status DeviceEngine::run_way(Way way, std::span<Task> tasks, std::span<const std::size_t> which,
+                             std::vector<std::size_t>& overflowed) {
+    switch (way) {
+        case Way::few_rows:
+            return run_together(tasks, which, way, code_capacity(), overflowed);
+        case Way::plane:
+            return run_together(tasks, which, way, shard_->plane_capacity(), overflowed);
+        case Way::tiles:
+        case Way::tiles_again:
+        case Way::tiles_at_last:
+            if (way != Way::tiles || which.size() <= kMaxRoomyCodePass) {
+                for (const std::size_t i : which) tasks[i].had_room = true;
+            }
+            return run_together(tasks, which, way,
+                                way == Way::tiles ? pass_queries(which.size()) : kMaxRoomyCodePass,
+                                overflowed);
+        case Way::alone:
+            return run_alone(tasks, which, overflowed);
+        case Way::scores:
+            break;
+    }
+    return run_scored(tasks, which);
 }
 
 Status DeviceEngine::run_alone(std::span<Task> tasks, std::span<const std::size_t> which,
-                               std::vector<std::size_t>& overflowed,
-                               std::vector<std::size_t>& unanswered) {
+                               std::vector<std::size_t>& overflowed) {
     for (const std::size_t& i : which) {
-        Task& task = tasks[i];
-        task.sort_excluded();
-        if (!plane_serves(task)) {
-            unanswered.push_back(i);
-            continue;
-        }
         if (!std::exchange(lone_started_, false)) {
-            if (Status done = shard_->start_plane_query(task.pass_query()); !done) return done;
+            Status started = shard_->start_plane_query(tasks[i].pass_query());
+            if (!started) return started;
         }
-        Status done = take_answers(tasks, std::span(&i, 1), {Pass::plane, false, 0}, overflowed);
+        Status done = take_answers(tasks, std::span(&i, 1), Way::alone, 0, overflowed);
         if (!done) return done;
     }
     return {};
@@ -275,17 +298,14 @@ Status DeviceEngine::run_alone(std::span<Task> tasks, std::span<const std::size_
 /// While the device works through a pass, the host takes the answers of the one
 /// before and prepares the one after.
 Status DeviceEngine::run_together(std::span<const Task> tasks, std::span<const std::size_t> which,
-                                  Together way, std::size_t max_queries,
+                                  Way way, std::size_t max_queries,
                                   std::vector<std::size_t>& overflowed) {
-    const Pass pass = way == Together::tiles   ? Pass::int8
-                      : way == Together::plane ? Pass::plane
-                                               : Pass::float64;
     std::span<const std::size_t> running;  // in the slot before `slot`
     std::size_t slot = 0;
     const auto take_running = [&]() -> Status {
         if (running.empty()) return {};
-        const std::size_t of = (slot + kSlots - 1) % kSlots;
-        return take_answers(tasks, std::exchange(running, {}), {pass, true, of}, overflowed);
+        const std::size_t before = (slot + kSlots - 1) % kSlots;
+        return take_answers(tasks, std::exchange(running, {}), way, before, overflowed);
     };
     while (!which.empty()) {
         const auto next = which.first(std::min(max_queries, which.size()));
@@ -299,36 +319,31 @@ Status DeviceEngine::run_together(std::span<const Task> tasks, std::span<const s
 }
 
 Status DeviceEngine::start_together(std::span<const Task> tasks, std::span<const std::size_t> which,
-                                    Together way, std::size_t slot) {
+                                    Way way, std::size_t slot) {
     std::vector<PassQuery> pass;
     pass.reserve(which.size());
     for (const std::size_t i : which) pass.push_back(tasks[i].pass_query());
-    switch (way) {
-        case Together::tiles:
-            return shard_->start_code_pass(pass, slot);
-        case Together::plane:
-            return shard_->start_plane_pass(pass, slot);
-        case Together::few_rows:
-            return shard_->start_few_rows(pass, slot);
-    }
-    return {};
+    if (way == Way::plane) return shard_->start_plane_pass(pass, slot);
+    if (way == Way::few_rows) return shard_->start_few_rows(pass, slot);
+    return shard_->start_code_pass(pass, slot);
 }
 
 Status DeviceEngine::take_answers(std::span<const Task> tasks, std::span<const std::size_t> which,
-                                  Started started, std::vector<std::size_t>& overflowed) {
-    const auto [pass, many, slot] = started;
+                                  Way way, std::size_t slot, std::vector<std::size_t>& overflowed) {
+    const Pass pass = way == Way::few_rows                     ? Pass::float64
+                      : way == Way::plane || way == Way::alone ? Pass::plane
+                                                               : Pass::int8;
     work_meanwhile();
     for (const std::size_t i : which) tasks[i].answer->hits.reserve(tasks[i].k);
-    if (Status done = many ? shard_->wait(slot) : shard_->wait(); !done) return done;
+    if (Status done = way == Way::alone ? shard_->wait() : shard_->wait(slot); !done) return done;
     Certificate certificate;
     if (Status done = set_device_ms(slot, certificate); !done) return done;
     certificate.pass = pass;
-    const bool by_codes = pass == Pass::plane || pass == Pass::int8;
     for (std::size_t at = 0; at < which.size(); ++at) {
         Answer& answer = *tasks[which[at]].answer;
         if (shard_->answer(at, slot).overflow) {
             overflowed.push_back(which[at]);
-            if (by_codes) answer.certificate.plane_overflowed = true;
+            if (pass != Pass::float64) answer.certificate.plane_overflowed = true;
             continue;
         }
         certificate.plane_overflowed = answer.certificate.plane_overflowed && pass != Pass::int8;
@@ -344,7 +359,6 @@ Status DeviceEngine::take_answers(std::span<const Task> tasks, std::span<const s
 /// Queries of one result share a pass, as many as it takes. The device selects the best where its
 /// lists suffice, otherwise the host.
 Status DeviceEngine::run_scored(std::span<Task> tasks, std::span<const std::size_t> which) {
-    for (const std::size_t i : which) tasks[i].sort_excluded();
     std::vector<std::size_t> on_host;
     for (const ScoreResult result : {ScoreResult::maxima, ScoreResult::counts}) {
         std::vector<std::size_t> pass;

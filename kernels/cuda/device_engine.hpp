@@ -51,33 +51,43 @@ class DeviceEngine {
 
   private:
     struct Task;
-    /// The passes of many queries.
-    enum class Together { tiles, plane, few_rows };
-    /// A pass that was started.
-    struct Started {
-        Pass pass;
-        bool many;  ///< by run_together
-        std::size_t slot;
+    /// How queries are answered, in the order in which an engine tries.
+    enum class Way {
+        few_rows,       ///< canonical scores of the few rows that the filter leaves
+        plane,          ///< over the plane, with others
+        tiles,          ///< over code tiles, with others
+        tiles_again,    ///< with fewer others, so that each has more room
+        alone,          ///< over the plane
+        tiles_at_last,  ///< the same for those that have not had the most room
+        scores,         ///< canonical scores of all rows
     };
+    static constexpr std::size_t kWays = 7;
 
     DeviceEngine(const format::Model& model, const Residency& residency,
                  std::unique_ptr<ThreadPool> writers, std::unique_ptr<Shard> shard);
 
     Status answer(std::span<const QueryShare> shares);
-    /// Answers tasks[which[i]] one by one over the plane. Appends those that overflow to
-    /// `overflowed`, and those that it cannot serve to `unanswered`.
+    /// The first way to answer a task of a run of that many queries.
+    Way first_way(Task& task, std::size_t queries) const;
+    /// The first way for a task that is not answered with others.
+    Way lone_way(Task& task) const;
+    /// The way, later than `way`, for a task that overflowed it.
+    Way way_after(Way way, Task& task) const;
+    /// Of so many queries that wait for a way, how many are answered alone instead.
+    std::size_t too_few_for(Way way, std::size_t queries) const;
+    /// Answers tasks[which[i]]; appends those that overflow to `overflowed`, as do the next two.
+    Status run_way(Way way, std::span<Task> tasks, std::span<const std::size_t> which,
+                   std::vector<std::size_t>& overflowed);
     Status run_alone(std::span<Task> tasks, std::span<const std::size_t> which,
-                     std::vector<std::size_t>& overflowed, std::vector<std::size_t>& unanswered);
-    /// Answers tasks[which[i]] by passes of up to `max_queries`; appends those that overflow to
-    /// `overflowed`.
-    Status run_together(std::span<const Task> tasks, std::span<const std::size_t> which,
-                        Together way, std::size_t max_queries,
-                        std::vector<std::size_t>& overflowed);
-    Status start_together(std::span<const Task> tasks, std::span<const std::size_t> which,
-                          Together way, std::size_t slot);
+                     std::vector<std::size_t>& overflowed);
+    /// By passes of up to `max_queries`.
+    Status run_together(std::span<const Task> tasks, std::span<const std::size_t> which, Way way,
+                        std::size_t max_queries, std::vector<std::size_t>& overflowed);
+    Status start_together(std::span<const Task> tasks, std::span<const std::size_t> which, Way way,
+                          std::size_t slot);
     /// Waits for a pass and takes its answers.
-    Status take_answers(std::span<const Task> tasks, std::span<const std::size_t> which,
-                        Started started, std::vector<std::size_t>& overflowed);
+    Status take_answers(std::span<const Task> tasks, std::span<const std::size_t> which, Way way,
+                        std::size_t slot, std::vector<std::size_t>& overflowed);
     /// Sets survivors and read_bytes from pass, scanned and rescored.
     void set_read_bytes(Certificate& certificate) const;
     std::size_t code_capacity() const { return shard_->code_capacity(); }
@@ -95,8 +105,6 @@ class DeviceEngine {
     std::size_t rows_left(const Task& task) const;
     /// Whether no pass that rules rows out can answer the task.
     static bool needs_all_scores(const Task& task);
-    /// Whether the plane can answer the task alone.
-    bool plane_serves(const Task& task) const;
     bool is_whole(RowRange rows) const { return rows.size() == shard_->rows().size(); }
     /// Answers tasks[which[i]] by the canonical scores of all rows, several in a pass.
     Status run_scored(std::span<Task> tasks, std::span<const std::size_t> which);
