@@ -41,7 +41,7 @@ _gloved_options() {
             ;;
         gloved-matmin)
             echo --op=min,max,minmax --type=float64,float32,int32 \
-                --engine=auto,cuda,cpu,sequential,original --times --threads=@other \
+                --engine=auto,cuda,cpu --times --threads=@other \
                 --member=@other --help --version
             ;;
         gloved-bench)
@@ -57,8 +57,7 @@ _gloved_options() {
                 --check=@other --lone --daemon-pid=@other --help --version
             ;;
         gloved-distmat)
-            echo --metric=sqeuclidean,euclidean,cosine \
-                --engine=auto,cuda,cpu,sequential,global,shared8,shared16,shared32 \
+            echo --metric=sqeuclidean,euclidean,cosine --engine=auto,cuda,cpu \
                 --model=@directory --top=@other --threads=@other --simd=avx512,avx2,neon,baseline \
                 --device=@other --member=@other --times --help --version
             ;;
@@ -74,9 +73,8 @@ _gloved_options() {
                 --gpu-memory=@other --parts=@directory --times --help --version
             ;;
         'gloved-bench distmat')
-            echo --rows=@other --dim=@other \
-                --rungs=list:all,sequential,cpu,global,shared8,shared16,shared32,cuda \
-                --repeat=@other --rung-seconds=@other --threads=@other --device=@other \
+            echo --rows=@other --dim=@other --engines=list:all,cpu,cuda --repeat=@other \
+                --rung-seconds=@other --threads=@other --device=@other \
                 --seed=@other --format=text,csv --help --version
             ;;
         'gloved-bench museum')

@@ -44,6 +44,9 @@ struct DistanceOptions {
     unsigned threads = 0;   ///< cpu; 0: one per usable processor
     std::string simd = {};  ///< cpu: instruction set (simd_names); empty: the processor's best
     int device = 0;         ///< on a GPU: device number
+    /// For tests, on a GPU: the edge of a thread block's square of distances, 32, 64 or 128. Then
+    /// even small rectangles are computed in several pieces. 0: the engine chooses.
+    unsigned tile = 0;
 };
 
 /// Computes distances of one set of points as canonical.hpp defines them, so that every engine

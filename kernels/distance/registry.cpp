@@ -1,7 +1,6 @@
 #include "kernels/distance/registry.hpp"
 
 #include "kernels/distance/cpu.hpp"
-#include "kernels/distance/sequential.hpp"
 #ifdef GLOVED_HAVE_CUDA
 #include "kernels/cuda/cuda_engine.hpp"
 #include "kernels/cuda/distance/device_distance.hpp"
@@ -18,34 +17,23 @@ constexpr auto make_on_device = cuda::make_device_distance;
 #else
 constexpr const char* kNoCuda = "this build has no CUDA engine";
 Result<std::string> why_device_unavailable() { return std::string(kNoCuda); }
-Made make_on_device(const std::string&, PointsView, Metric, const DistanceOptions&) {
+Made make_on_device(PointsView, Metric, const DistanceOptions&) {
     return Error{ErrorCode::unavailable, kNoCuda};
 }
 #endif
 
 Result<std::string> always_available() { return std::string(); }
-template <auto make>
-Made make_on_host(const std::string&, PointsView points, Metric metric,
-                  const DistanceOptions& options) {
-    return make(points, metric, options);
-}
 
 struct Maker {
     const char* name;
     Result<std::string> (*unavailable)();
-    Made (*make)(const std::string& name, PointsView points, Metric metric,
-                 const DistanceOptions& options);
+    Made (*make)(PointsView points, Metric metric, const DistanceOptions& options);
 };
 
 /// In order of preference.
 constexpr Maker kMakers[] = {
     {"cuda", why_device_unavailable, make_on_device},
-    {"cpu", always_available, make_on_host<make_cpu>},
-    {"sequential", always_available, make_on_host<make_sequential>},
-    {"global", why_device_unavailable, make_on_device},
-    {"shared8", why_device_unavailable, make_on_device},
-    {"shared16", why_device_unavailable, make_on_device},
-    {"shared32", why_device_unavailable, make_on_device},
+    {"cpu", always_available, make_cpu},
 };
 
 }  // namespace
@@ -57,7 +45,7 @@ Result<std::unique_ptr<Engine>> make_distance_engine(const std::string& name, Po
                                                      const DistanceOptions& options) {
     const auto maker = choose_maker(kMakers, name, true);
     if (!maker) return maker.error();
-    return (*maker)->make((*maker)->name, points, metric, options);
+    return (*maker)->make(points, metric, options);
 }
 
 }  // namespace gloved::kernels::distance

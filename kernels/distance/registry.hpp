@@ -11,10 +11,7 @@
 
 namespace gloved::kernels::distance {
 
-/// Lists every engine of this build, in the order in which `auto` tries them. «cuda» and «cpu» are
-/// for users. The others are for measuring and reading: «sequential» (one plain loop), and on a GPU
-/// «global» (every operand from global memory) and «shared8», «shared16», «shared32» (tiles in
-/// shared memory, with edges of 8, 16, 32).
+/// Lists every engine of this build, in the order in which `auto` tries them: «cuda», «cpu».
 std::vector<MakerEntry> list_distance_engines();
 
 /// Makes the engine `name`, never another one; for «auto» the first that can run here. The points

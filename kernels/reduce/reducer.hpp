@@ -1,6 +1,6 @@
 // Reducer: the interface of what computes the minimum and maximum of each element over many
-// matrices of one shape. gloved-matmin makes one for every engine but cpu, whose reading threads
-// reduce what they read themselves; gloved-bench makes one for cpu too.
+// matrices of one shape. gloved-matmin makes one for cuda; with cpu, the threads that read reduce
+// what they read themselves. gloved-bench makes one for cpu too.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct ReducerOptions {
     std::uint64_t count = 0;  ///< expected number of matrices, for allocating memory; 0: unknown
     int device = 0;           ///< of reducers on a GPU: number of the device
     unsigned threads = 0;     ///< of cpu; 0: one per usable processor
-    bool keep = false;        ///< keep the values for time_again; only cpu and sequential can
+    bool keep = false;        ///< keep the values for time_again; only cpu can
 };
 
 /// Reduces matrices: call `add` for all of them, then `finish`. One thread at a time. Unusable

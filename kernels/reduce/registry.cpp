@@ -24,10 +24,6 @@ template <class T>
 Result<std::unique_ptr<Reducer<T>>> make_device(const ReducerOptions& options) {
     return cuda::make_device_reducer<T>(options);
 }
-template <class T>
-Result<std::unique_ptr<Reducer<T>>> make_original(const ReducerOptions& options) {
-    return cuda::make_original_reducer<T>(options);
-}
 #else
 constexpr const char* kNotBuilt = "this build has no CUDA engine";
 Result<std::string> device_unavailable() { return std::string(kNotBuilt); }
@@ -35,16 +31,12 @@ template <class T>
 Result<std::unique_ptr<Reducer<T>>> make_device(const ReducerOptions&) {
     return Error{ErrorCode::unavailable, kNotBuilt};
 }
-template <class T>
-constexpr auto make_original = make_device<T>;
 #endif
 
 template <class T>
 constexpr Maker<T> kMakers[] = {
     {"cuda", device_unavailable, make_device<T>},
     {"cpu", never_unavailable, make_cpu_reducer<T>},
-    {"sequential", never_unavailable, make_sequential_reducer<T>},
-    {"original", device_unavailable, make_original<T>},
 };
 
 }  // namespace

@@ -11,9 +11,7 @@
 
 namespace gloved::kernels::reduce {
 
-/// Lists every reducer, in order of preference: cuda; cpu; sequential (one plain loop on one
-/// thread); original (on a GPU as the program that gloved-matmin descends from: puts all values of
-/// an element side by side, then alternates a reduction and a compaction kernel).
+/// Lists every reducer, in order of preference: cuda, cpu.
 std::vector<MakerEntry> list_reducers();
 
 /// Makes the reducer `name`. Errors: unavailable, if there is none of that name or it cannot run

@@ -24,7 +24,6 @@ namespace {
 
 using kernels::cuda::make_device_distance;
 using kernels::cuda::make_device_reducer;
-using kernels::cuda::make_original_reducer;
 using kernels::distance::Metric;
 using kernels::distance::PointsView;
 using kernels::reduce::ReducerOptions;
@@ -85,8 +84,8 @@ TEST(DistanceFaults, EveryCallThatFailsIsTold) {
     std::vector<float> out(kRows * kRows);
     std::vector<float> mirror(kRows * kRows);
     fail_each_call([&]() -> Ended {
-        auto engine = make_device_distance("tiled64", {values.data(), kRows, 3}, Metric::cosine,
-                                           {.threads = 1, .simd = {}});
+        auto engine = make_device_distance({values.data(), kRows, 3}, Metric::cosine,
+                                           {.threads = 1, .simd = {}, .tile = 64});
         if (!engine) return Status(engine.error());
         Status done = (*engine)->run({0, kRows, 0, kRows}, out.data(), kRows, nullptr, 0);
         if (!done) return done;
@@ -103,7 +102,7 @@ TEST(DistanceFaults, WhatDoesNotFitIsRefused) {
     constexpr std::size_t kPoints = kRows * kDim * sizeof(float);
     const auto values = numbers(kRows * kDim);
     const auto make = [&] {
-        return make_device_distance("cuda", {values.data(), kRows, kDim}, Metric::cosine, {});
+        return make_device_distance({values.data(), kRows, kDim}, Metric::cosine, {});
     };
     for (const std::size_t memory : {kDistanceReserve - 1, kDistanceReserve + kPoints - 1}) {
         start_over(memory);
@@ -142,7 +141,6 @@ Ended reduce_all(const Make& make, std::span<const float> values, std::size_t wi
 TEST(ReduceFaults, EveryCallThatFailsIsTold) {
     const auto values = numbers(10 * 5);
     fail_each_call([&] { return reduce_all(make_device_reducer<float>, values, 5); });
-    fail_each_call([&] { return reduce_all(make_original_reducer<float>, values, 5); });
 }
 
 TEST(ReduceFaults, WhatDoesNotFitIsRefused) {

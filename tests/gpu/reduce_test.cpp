@@ -1,4 +1,4 @@
-// Both ways of the device to find smallest and largest elements, against a plain loop, bit by bit.
+// Smallest and largest elements of the device against a plain loop, bit by bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,24 +25,17 @@ namespace {
 
 using kernels::cuda::kAllMemory;
 using kernels::cuda::make_device_reducer;
-using kernels::cuda::make_original_reducer;
 using kernels::reduce::MinMax;
 using kernels::reduce::Reducer;
 using kernels::reduce::ReducerOptions;
 
-enum class Way { one_pass, original };
-constexpr Way kWays[] = {Way::one_pass, Way::original};
-
-std::string name_of(Way way) { return way == Way::one_pass ? "one pass" : "original"; }
-
 template <class T>
-std::unique_ptr<Reducer<T>> reducer(Way way, std::size_t width, std::size_t count,
+std::unique_ptr<Reducer<T>> reducer(std::size_t width, std::size_t count,
                                     std::size_t most_bytes = kAllMemory) {
     ReducerOptions options;
     options.width = width;
     options.count = count;
-    auto made = way == Way::one_pass ? make_device_reducer<T>(options, most_bytes)
-                                     : make_original_reducer<T>(options, most_bytes);
+    auto made = make_device_reducer<T>(options, most_bytes);
     if (!made) throw std::runtime_error(made.error().message);
     return *std::move(made);
 }
@@ -163,18 +156,15 @@ void expect_sizes_equal(std::span<const Size> sizes, bool with_nan) {
     for (const auto [width, count] : sizes) {
         const std::vector<T> values = random_matrices<T>(width, count, with_nan);
         const Wanted<T> wanted = plain_loop(values, width);
-        for (const Way way : kWays) {
-            SCOPED_TRACE(name_of(way) + ", " + std::to_string(count) + " matrices of " +
-                         std::to_string(width));
-            const auto made = reducer<T>(way, width, count);
-            feed(*made, values, width);
-            expect_equal(*made, wanted);
-            const auto again = made->time_again();
-            ASSERT_TRUE(again) << again.error().message;
-            EXPECT_GT(*again, 0);
-            EXPECT_GT(made->times().compute_ms, 0);
-            EXPECT_GT(made->times().transfer_ms, 0);
-        }
+        SCOPED_TRACE(std::to_string(count) + " matrices of " + std::to_string(width));
+        const auto made = reducer<T>(width, count);
+        feed(*made, values, width);
+        expect_equal(*made, wanted);
+        const auto again = made->time_again();
+        ASSERT_TRUE(again) << again.error().message;
+        EXPECT_GT(*again, 0);
+        EXPECT_GT(made->times().compute_ms, 0);
+        EXPECT_GT(made->times().transfer_ms, 0);
     }
 }
 
@@ -203,13 +193,10 @@ TYPED_TEST(ReduceGpu, SmallSizesKeepElementsApart) {
         for (std::size_t i = 0; i < values.size(); ++i)
             values[i] = static_cast<T>(100 * (i % width) + i / width % 7);
         const Wanted<T> wanted = plain_loop(values, width);
-        for (const Way way : kWays) {
-            SCOPED_TRACE(name_of(way) + ", " + std::to_string(count) + " matrices of " +
-                         std::to_string(width));
-            const auto made = reducer<T>(way, width, count);
-            feed(*made, values, width);
-            expect_equal(*made, wanted);
-        }
+        SCOPED_TRACE(std::to_string(count) + " matrices of " + std::to_string(width));
+        const auto made = reducer<T>(width, count);
+        feed(*made, values, width);
+        expect_equal(*made, wanted);
     }
 }
 
@@ -231,17 +218,14 @@ TYPED_TEST(ReduceGpu, SmallMemoryIsReducedWheneverItIsFull) {
     for (const auto& [size, room] : kCases) {
         const std::vector<T> values = random_matrices<T>(size.width, size.count, false);
         const Wanted<T> wanted = plain_loop(values, size.width);
-        for (const Way way : kWays) {
-            SCOPED_TRACE(name_of(way) + ", " + std::to_string(size.count) + " matrices of " +
-                         std::to_string(size.width) + ", room for " + std::to_string(room));
-            const auto made =
-                reducer<T>(way, size.width, size.count, room * size.width * sizeof(T));
-            feed(*made, values, size.width);
-            expect_equal(*made, wanted);
-            const auto again = made->time_again();
-            ASSERT_FALSE(again);
-            EXPECT_EQ(again.error().code, ErrorCode::unavailable);
-        }
+        SCOPED_TRACE(std::to_string(size.count) + " matrices of " + std::to_string(size.width) +
+                     ", room for " + std::to_string(room));
+        const auto made = reducer<T>(size.width, size.count, room * size.width * sizeof(T));
+        feed(*made, values, size.width);
+        expect_equal(*made, wanted);
+        const auto again = made->time_again();
+        ASSERT_FALSE(again);
+        EXPECT_EQ(again.error().code, ErrorCode::unavailable);
     }
 }
 
@@ -251,27 +235,23 @@ TYPED_TEST(ReduceGpu, SmallAnnouncementsMayBeWrong) {
     const std::vector<T> values = random_matrices<T>(9, 1000, false);
     const Wanted<T> wanted = plain_loop(values, 9);
     const std::vector<T> one = {T{5}};
-    for (const Way way : kWays) {
-        const auto of_one = reducer<T>(way, 1, 2);
-        feed(*of_one, one, 1);
-        expect_equal(*of_one, plain_loop(one, 1));
-        for (const std::size_t announced :
-             {std::size_t{0}, std::size_t{1}, std::size_t{999}, std::size_t{1001}}) {
-            SCOPED_TRACE(name_of(way) + ", announced " + std::to_string(announced));
-            const auto made = reducer<T>(way, 9, announced);
-            feed(*made, values, 9);
-            expect_equal(*made, wanted);
-        }
+    const auto of_one = reducer<T>(1, 2);
+    feed(*of_one, one, 1);
+    expect_equal(*of_one, plain_loop(one, 1));
+    for (const std::size_t announced :
+         {std::size_t{0}, std::size_t{1}, std::size_t{999}, std::size_t{1001}}) {
+        SCOPED_TRACE("announced " + std::to_string(announced));
+        const auto made = reducer<T>(9, announced);
+        feed(*made, values, 9);
+        expect_equal(*made, wanted);
     }
 }
 
 TYPED_TEST(ReduceGpu, SmallestOfNothingIsTheLimit) {
     if (no_device()) GTEST_SKIP() << kNoDevice;
-    for (const Way way : kWays) {
-        const auto made = reducer<TypeParam>(way, 5, 10);
-        expect_equal(*made, plain_loop(std::vector<TypeParam>(), 5));
-        EXPECT_FALSE(made->time_again());
-    }
+    const auto made = reducer<TypeParam>(5, 10);
+    expect_equal(*made, plain_loop(std::vector<TypeParam>(), 5));
+    EXPECT_FALSE(made->time_again());
 }
 
 TYPED_TEST(ReduceGpu, SmallRoomForNoMatrixIsAnError) {
@@ -283,7 +263,7 @@ TYPED_TEST(ReduceGpu, SmallRoomForNoMatrixIsAnError) {
     ASSERT_FALSE(none);
     EXPECT_EQ(none.error().code, ErrorCode::unavailable);
     options.device = 1000;
-    const auto nowhere = make_original_reducer<TypeParam>(options);
+    const auto nowhere = make_device_reducer<TypeParam>(options);
     ASSERT_FALSE(nowhere);
     EXPECT_EQ(nowhere.error().code, ErrorCode::unavailable);
 }

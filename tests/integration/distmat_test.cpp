@@ -213,12 +213,9 @@ TEST_F(Distmat, TextAndArraysOfEitherTypeAgreeWhateverTheBlocks) {
         ASSERT_EQ(piped.exit_code, 0) << piped.err;
         EXPECT_TRUE(read_file(dir_ / "out") == printed.out) << input;
     }
-    for (const std::string engine : {"cpu", "sequential"}) {
-        ASSERT_EQ(distmat({"--engine", engine, "--threads", "3", dir_ / "f4.npy", dir_ / "out"})
-                      .exit_code,
-                  0);
-        EXPECT_TRUE(read_file(dir_ / "out") == printed.out) << engine;
-    }
+    ASSERT_EQ(
+        distmat({"--engine", "cpu", "--threads", "3", dir_ / "f4.npy", dir_ / "out"}).exit_code, 0);
+    EXPECT_TRUE(read_file(dir_ / "out") == printed.out);
     ASSERT_EQ(
         distmat({"--engine", "cpu", "--simd", "baseline", dir_ / "f4.npy", dir_ / "out"}).exit_code,
         0);
@@ -420,8 +417,7 @@ TEST_F(Distmat, SaysHowLargeAResultIsThatTheDiskHasNoRoomFor) {
 TEST_F(Distmat, IsInterruptedWithoutATrace) {
     write_file(dir_ / "in", npy("<f4", "(30000, 300)", ""));
     ASSERT_EQ(::truncate((dir_ / "in").c_str(), 128 + 36'000'000), 0);
-    Background running(
-        {program("gloved-distmat"), "--engine", "sequential", dir_ / "in", dir_ / "out"});
+    Background running({program("gloved-distmat"), "--engine", "cpu", dir_ / "in", dir_ / "out"});
     ::usleep(300'000);
     running.signal(SIGTERM);
     const Finished ended = running.wait(std::chrono::seconds(30));
@@ -430,6 +426,20 @@ TEST_F(Distmat, IsInterruptedWithoutATrace) {
               std::string::npos)
         << running.output();
     EXPECT_EQ(std::distance(fs::directory_iterator(dir_.path()), fs::directory_iterator()), 1);
+}
+
+TEST_F(Distmat, TellsWhereTheOldEnginesAre) {
+    for (const std::string engine : {"sequential", "global", "shared8", "shared16", "shared32"}) {
+        const Finished refused = distmat({"--engine", engine, "/there/is/none", dir_ / "out"});
+        EXPECT_EQ(refused.exit_code, 2);
+        EXPECT_EQ(refused.err,
+                  "gloved-distmat: --engine takes auto, cuda or cpu, not \"" + engine +
+                      "\"; gloved-bench museum distances has the kernels of that name; see "
+                      "gloved-distmat --help\n");
+    }
+    EXPECT_EQ(distmat({"--engine", "abacus", "-", "-"}).err,
+              "gloved-distmat: --engine takes auto, cuda or cpu, not \"abacus\"; see "
+              "gloved-distmat --help\n");
 }
 
 TEST_F(Distmat, ChecksItsCommandLine) {

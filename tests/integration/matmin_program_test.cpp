@@ -50,7 +50,7 @@ TEST(Matmin, PrintsTheSameBytesHoweverItIsFed) {
         << no_archive.err;
     EXPECT_EQ(matmin({"--op", "max", dir / "text"}).out, kMaximum);
     EXPECT_EQ(matmin({"--op=minmax", dir / "text"}).out, kMinimum + "***\n" + kMaximum);
-    for (const char* engine : {"auto", "cpu", "sequential"}) {
+    for (const char* engine : {"auto", "cpu"}) {
         for (const char* threads : {"1", "3"}) {
             const Finished finished =
                 matmin({"--engine", engine, "--threads", threads, "--op", "minmax", dir / "text"});
@@ -69,7 +69,6 @@ TEST(Matmin, ReadsArraysAsTheirTypeOrAsAskedFor) {
     write_file(dir / "array.npy", bytes);
     EXPECT_EQ(matmin({dir / "array.npy"}).out, "0.1 -0\n");
     EXPECT_EQ(matmin({"-"}, bytes).out, "0.1 -0\n");
-    EXPECT_EQ(matmin({"--engine", "sequential", dir / "array.npy"}).out, "0.1 -0\n");
     EXPECT_EQ(matmin({"--type", "float64", dir / "array.npy"}).out, "0.10000000149011612 -0\n");
     const Finished refused = matmin({"--type", "int32", dir / "array.npy"});
     EXPECT_EQ(refused.exit_code, 1);
@@ -118,9 +117,7 @@ TEST(Matmin, NamesFileLineAndRemedyAndPrintsNothingElse) {
          "2\n1\n2\n",
          "line 1: the count is 2, but one matrix of 2 × 1 is there, up to line 3; put lines of *** "
          "between matrices"},
-        {{"--engine", "sequential"},
-         "1\n1 x\n",
-         "line 2: \"x\" is not a number; put one in its place"},
+        {{"--engine", "cpu"}, "1\n1 x\n", "line 2: \"x\" is not a number; put one in its place"},
         {{"--type", "int32"},
          "1\n1.5\n",
          "line 2: \"1.5\" is not of type int32; give --type float64"},
@@ -143,33 +140,42 @@ TEST(Matmin, NamesFileLineAndRemedyAndPrintsNothingElse) {
 }
 
 TEST(Matmin, TellsTimesOnRequest) {
-    for (const char* engine : {"cpu", "sequential"}) {
-        const Finished finished = matmin({"--times", "--engine", engine, "-"}, kText);
-        EXPECT_EQ(finished.out, kMinimum);
-        const std::regex table(
-            fmt::format("matrices   3 of 2 x 2, float64\n"
-                        "engine     {}\n"
-                        "reading    +[0-9.]+ ms  \\([0-9]+ MB/s\\)\n"
-                        "transfer   +0\\.0 ms\n"
-                        "computing  +[0-9.]+ ms\n",
-                        engine));
-        EXPECT_TRUE(std::regex_match(finished.err, table)) << finished.err;
-    }
+    const Finished finished = matmin({"--times", "-"}, kText);
+    EXPECT_EQ(finished.out, kMinimum);
+    const std::regex table(
+        "matrices   3 of 2 x 2, float64\n"
+        "engine     cpu\n"
+        "reading    +[0-9.]+ ms  \\([0-9]+ MB/s\\)\n"
+        "transfer   +0\\.0 ms\n"
+        "computing  +[0-9.]+ ms\n");
+    EXPECT_TRUE(std::regex_match(finished.err, table)) << finished.err;
 }
 
 TEST(Matmin, NeverTakesAnotherEngineThanTheOneThatWasAskedFor) {
-    for (const char* engine : {"cuda", "original"}) {
-        const Finished finished = matmin({"--engine", engine, "-"}, kText);
-        if (finished.exit_code == 0) {
-            EXPECT_EQ(finished.out, kMinimum);
-            continue;
-        }
-        EXPECT_EQ(finished.exit_code, 1);
-        EXPECT_EQ(finished.out, "");
-        EXPECT_TRUE(finished.err.starts_with(
-            fmt::format("gloved-matmin: engine '{}' cannot run: ", engine)))
-            << finished.err;
+    const Finished finished = matmin({"--engine", "cuda", "-"}, kText);
+    if (finished.exit_code == 0) {
+        EXPECT_EQ(finished.out, kMinimum);
+        return;
     }
+    EXPECT_EQ(finished.exit_code, 1);
+    EXPECT_EQ(finished.out, "");
+    EXPECT_TRUE(finished.err.starts_with("gloved-matmin: engine 'cuda' cannot run: "))
+        << finished.err;
+}
+
+TEST(Matmin, TellsWhereTheOldEnginesAre) {
+    for (const std::string engine : {"sequential", "original"}) {
+        const Finished refused = matmin({"--engine", engine, "/there/is/none"});
+        EXPECT_EQ(refused.exit_code, 2);
+        EXPECT_EQ(refused.out, "");
+        EXPECT_EQ(refused.err,
+                  "gloved-matmin: --engine takes auto, cuda or cpu, not \"" + engine +
+                      "\"; gloved-bench museum minimum has the kernels of that name; see "
+                      "gloved-matmin --help\n");
+    }
+    EXPECT_EQ(matmin({"--engine", "gpu", "-"}).err,
+              "gloved-matmin: --engine takes auto, cuda or cpu, not \"gpu\"; see gloved-matmin "
+              "--help\n");
 }
 
 TEST(Matmin, ExplainsItselfWithAnExampleThatWorks) {

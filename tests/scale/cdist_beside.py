@@ -46,7 +46,7 @@ def gloved_ms(arguments):
         str(arguments.rows),
         "--dim",
         str(arguments.dim),
-        "--rungs",
+        "--engines",
         "cuda",
     ]
     command += ["--repeat", str(arguments.repeat), "--format", "csv"]

@@ -21,7 +21,7 @@ endif()
 # Small, but all of it: what is made is read, what is computed is checked, and what this machine
 # lacks is left out.
 add_test(NAME bench_distmat COMMAND gloved-bench distmat --rows 50 --dim 7 --repeat 2 --format csv)
-add_test(NAME bench_distmat_of_many_rows COMMAND gloved-bench distmat --rows 4200 --dim 3 --rungs
+add_test(NAME bench_distmat_of_many_rows COMMAND gloved-bench distmat --rows 4200 --dim 3 --engines
   cpu --repeat 1)
 add_test(NAME bench_matmin COMMAND gloved-bench matmin --count 5000 --repeat 2 --type float32)
 add_test(NAME bench_matmin_of_integers COMMAND gloved-bench matmin --count 300 --shape 2x20 --type
@@ -39,8 +39,8 @@ function(gloved_add_refusal name status pattern)
 endfunction()
 
 gloved_add_refusal(bench_distmat_wrong_usage 2
-  "--rungs: there is no 'shared64'; there are sequential, cpu, .*see gloved-bench distmat --help"
-  distmat --rungs cpu,shared64)
+  "--engines: there is no 'shared16'; there are cpu, cuda; see gloved-bench distmat --help"
+  distmat --engines cpu,shared16)
 gloved_add_refusal(bench_matmin_wrong_usage 2
   "--shape takes rows and columns with an x between, as 3x3; see gloved-bench matmin --help"
   matmin --shape 3)

@@ -57,7 +57,8 @@ class MatminText : public testing::Test {
             if (!fed) return nullptr;
             kernels::reduce::ReducerOptions reducer_options;
             reducer_options.width = shape.numbers();
-            reducer = *kernels::reduce::make_sequential_reducer<T>(reducer_options);
+            reducer_options.threads = 1;
+            reducer = *kernels::reduce::make_cpu_reducer<T>(reducer_options);
             return reducer.get();
         };
         auto reading = read_text<T>(*input, head, options, begin);

@@ -36,8 +36,7 @@ using kernels::distance::Rectangle;
 
 constexpr std::array<std::size_t, 5> kGrid = {128, 256, 512, 1024, 2048};
 /// In the order of the table: slow rungs first.
-constexpr std::array<std::string_view, 7> kRungs = {"sequential", "cpu",      "global", "shared8",
-                                                    "shared16",   "shared32", "cuda"};
+constexpr std::array<std::string_view, 2> kRungs = {"cpu", "cuda"};
 constexpr Metric kMetric = Metric::sqeuclidean;
 constexpr std::uint64_t kMaxRows = 1'000'000;
 constexpr std::uint64_t kMaxDim = kernels::distance::kMaxDim;
@@ -48,7 +47,7 @@ constexpr std::size_t kMaxCheckedRows = 4096;
 /// Rows checked at each end and in the middle of a large matrix.
 constexpr std::size_t kSampledRows = 33;
 
-bool on_host(const std::string& rung) { return rung == "sequential" || rung == "cpu"; }
+bool on_host(const std::string& rung) { return rung == "cpu"; }
 
 /// The rungs to measure. Rungs that cannot run here are left out, with a note, unless they are
 /// named.
@@ -193,8 +192,8 @@ the last bit. Without --rows it measures square matrices with 128, 256, 512,
                                       R"(
 Examples:
   gloved-bench distmat --repeat 20 --format csv > distmat.csv
-  gloved-bench distmat --rows 2000 --dim 300 --rungs cpu
-  gloved-bench distmat --rows 16384 --dim 300 --rungs cuda
+  gloved-bench distmat --rows 2000 --dim 300 --engines cpu
+  gloved-bench distmat --rows 16384 --dim 300 --engines cuda
 
 Exit status:
   0  success
@@ -207,9 +206,8 @@ cli::Options describe_distmat_options() {
     cli::OptionAdder{options.shown}                                                    //
     ("rows", cli::value("N"), "measure one matrix of N rows instead of five squares")  //
         ("dim", cli::value("D", "300"), "with --rows: columns")                        //
-        ("rungs", cli::value("LIST|all", "all"),
-         "engines, with commas between: sequential, cpu, global, shared8, shared16, shared32, "
-         "cuda, or all that can run here")                                        //
+        ("engines", cli::value("LIST|all", "all"),
+         "engines, with commas between: cpu, cuda, or all that can run here")     //
         ("repeat", cli::value("R", "10"), "runs, after one that does not count")  //
         ("rung-seconds", cli::value("S", "10"),
          "an engine that has taken this many seconds skips its remaining runs")         //
@@ -232,8 +230,8 @@ DistmatSettings read_distmat_settings(const cli::CommandLine& line) {
     settings.seconds = static_cast<double>(line.count("rung-seconds", 0, kMaxSeconds));
     read_run_settings(line, settings);
     require_one_device(settings);
-    if (line.text("rungs") != "all")
-        settings.rungs = parse_names("--rungs", line.text("rungs"), kRungs);
+    if (line.text("engines") != "all")
+        settings.rungs = parse_names("--engines", line.text("engines"), kRungs);
     return settings;
 }
 

@@ -40,12 +40,12 @@ using kernels::reduce::Reducer;
 using kernels::reduce::ReducerOptions;
 
 /// In the order of the table: slow rungs first.
-constexpr std::array<std::string_view, 4> kRungs = {"sequential", "cpu", "original", "cuda"};
+constexpr std::array<std::string_view, 2> kRungs = {"cpu", "cuda"};
 constexpr std::uint64_t kMaxCount = 10'000'000'000;
 constexpr std::uint64_t kMaxEdge = 100'000;
 constexpr std::uint64_t kMaxRepeat = 100'000;
 
-bool on_host(std::string_view rung) { return rung == "sequential" || rung == "cpu"; }
+bool on_host(std::string_view rung) { return rung == "cpu"; }
 
 /// Whether two lists are equal; −0 differs from 0.
 template <class T>

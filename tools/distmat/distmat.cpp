@@ -37,9 +37,6 @@ using Clock = std::chrono::steady_clock;
 /// Rows and columns of a block of a mapped output: 59 MB, and as much for its mirror. A multiple of
 /// the engines' tiles.
 constexpr std::size_t kBlockRows = 3840;
-/// Smaller for the sequential engine, which is slow, so that a signal interrupts it soon.
-constexpr std::size_t kSequentialBlockRows = 480;
-constexpr std::size_t kSequentialStripRows = 8;
 /// Memory of a strip: whole rows of distances.
 constexpr std::size_t kStripBytes = std::size_t{64} << 20;
 constexpr std::size_t kStripRows = 192;  // whole tiles
@@ -111,7 +108,6 @@ class Writer {
     double computing_ms() const { return computing_.ms(); }
 
   private:
-    bool is_sequential() const { return options_.engine == "sequential"; }
     bool is_npy() const { return std::string_view(options_.output).ends_with(".npy"); }
 
     /// Computes blocks on and above the diagonal, each with its mirror.
@@ -122,9 +118,7 @@ class Writer {
         if (!mapped) return mapped.error();
         std::memcpy(mapped->data(), header.data(), header.size());
         auto* const out = reinterpret_cast<float*>(mapped->data() + header.size());
-        const std::size_t block = options_.block != 0 ? options_.block
-                                  : is_sequential()   ? kSequentialBlockRows
-                                                      : kBlockRows;
+        const std::size_t block = options_.block != 0 ? options_.block : kBlockRows;
         const auto let_go = [&](std::size_t first, std::size_t count) {
             output_.drop_pages(header.size() + first * rows_ * sizeof(float),
                                count * rows_ * sizeof(float));
@@ -206,7 +200,6 @@ class Writer {
     Status for_each_row(Append append) {
         std::size_t height = std::max<std::size_t>(1, kStripBytes / sizeof(float) / rows_);
         if (height > kStripRows) height = height / kStripRows * kStripRows;
-        if (is_sequential()) height = std::min(height, kSequentialStripRows);
         height = std::min(options_.block != 0 ? options_.block : height, rows_);
         std::vector<float> strip(height * rows_);
         const std::size_t piece_rows =

@@ -1,21 +1,19 @@
 // gloved-distmat: its command line and signals. The work is in distmat.cpp.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <vector>
 
 #include "cli/command_line.hpp"
 #include "cli/signals.hpp"
 #include "common/program_main.hpp"
 #include "common/result.hpp"
 #include "kernels/distance/engine.hpp"
-#include "kernels/distance/registry.hpp"
 #include "kernels/thread_pool.hpp"
 #include "tools/bus_error.hpp"
 #include "tools/distmat/distmat.hpp"
+#include "tools/old_engines.hpp"
 
 namespace {
 
@@ -58,11 +56,9 @@ cli::Options describe_options() {
     cli::OptionAdder{options.shown}  //
     ("metric", cli::value("sqeuclidean|euclidean|cosine", "sqeuclidean"),
      "distance: the sum of the squared differences, its square root, or 1 minus the cosine")  //
-        ("engine", cli::value("auto|cuda|cpu|sequential|global|shared8|shared16|shared32", "auto"),
-         "what computes: a GPU (cuda) or the CPU; auto is cuda if it can run here, else cpu. For "
-         "comparison: one CPU thread (sequential), and simple GPU kernels (global, shared8, "
-         "shared16, shared32)")                                                               //
-        ("model", cli::value("DIR"), "model made by gloved-convert, for the words in INPUT")  //
+        ("engine", cli::value("auto|cuda|cpu", "auto"),
+         "what computes: a GPU (cuda) or the CPU; auto is cuda if it can run here, else cpu")  //
+        ("model", cli::value("DIR"), "model made by gloved-convert, for the words in INPUT")   //
         ("top", cli::value("K"),
          "write only the K nearest other rows of each row, nearest first. Text has lines of row "
          "(from 0), other row and distance, separated by TABs, with words for rows with --model. A "
@@ -79,15 +75,6 @@ cli::Options describe_options() {
     return options;
 }
 
-std::string engine_name(const cli::CommandLine& line) {
-    std::vector<std::string> names = {"auto"};
-    for (const auto& entry : kernels::distance::list_distance_engines())
-        names.emplace_back(entry.name);
-    std::string name = line.text("engine");
-    if (std::ranges::find(names, name) == names.end()) line.no_such_choice("engine", names);
-    return name;
-}
-
 distmat::DistmatOptions read_options(const cli::CommandLine& line) {
     using kernels::distance::Metric;
     constexpr std::uint64_t kMaxSize = std::numeric_limits<std::int64_t>::max();
@@ -99,7 +86,10 @@ distmat::DistmatOptions read_options(const cli::CommandLine& line) {
     options.metric = line.choice<Metric>("metric", {{"sqeuclidean", Metric::sqeuclidean},
                                                     {"euclidean", Metric::euclidean},
                                                     {"cosine", Metric::cosine}});
-    options.engine = engine_name(line);
+    tools::refuse_old_engines(line, {"sequential", "global", "shared8", "shared16", "shared32"},
+                              "distances");
+    options.engine =
+        line.choice<const char*>("engine", {{"auto", "auto"}, {"cuda", "cuda"}, {"cpu", "cpu"}});
     options.model_dir = line.nonempty("model", "a directory");
     options.member = line.nonempty("member", "the name of a file in the archive");
     options.top = line.count("top", 1, kMaxSize, 0);

@@ -24,6 +24,7 @@
 #include "tools/matmin/matrices.hpp"
 #include "tools/matmin/result_text.hpp"
 #include "tools/matmin/source.hpp"
+#include "tools/old_engines.hpp"
 
 namespace {
 
@@ -51,7 +52,7 @@ All engines print the same bytes.
 Examples:
   printf '2\n***\n1 2\n3 4\n***\n4 3\n2 1\n' | gloved-matmin -
   gloved-matmin --op minmax --times matrices.txt.gz
-  gloved-matmin --engine sequential matrices.npy
+  gloved-matmin --engine cuda matrices.npy
 
 Exit status:
   0  the result is printed
@@ -80,10 +81,9 @@ cli::Options describe_options() {
      "print the smallest elements, the largest, or both with a line *** between")  //
         ("type", cli::value("float64|float32|int32"),
          "type of the numbers (default: float64 for text, its own type for an array)")  //
-        ("engine", cli::value("auto|cuda|cpu|sequential|original", "auto"),
-         "what computes: all threads that read (cpu), one thread (sequential), a GPU (cuda), or a "
-         "GPU by the slower method of the student project from which gloved descends (original). "
-         "auto is cpu: reading takes most of the time, even if there is a GPU")               //
+        ("engine", cli::value("auto|cuda|cpu", "auto"),
+         "what computes: all threads that read (cpu), or a GPU (cuda). auto is cpu: reading takes "
+         "most of the time, even if there is a GPU")                                          //
         ("times", "print on stderr how long reading, copying to a GPU and computing take")    //
         ("threads", cli::value("T"), "threads that read (default: one per core, at most 8)")  //
         ("member", cli::value("NAME"), "file to read from a zip archive, if it has several");
@@ -102,11 +102,9 @@ Task read_task(const cli::CommandLine& line) {
                                                     {"float32", npy::Type::float32},
                                                     {"int32", npy::Type::int32}});
     }
-    task.engine = line.choice<const char*>("engine", {{"auto", "cpu"},
-                                                      {"cuda", "cuda"},
-                                                      {"cpu", "cpu"},
-                                                      {"sequential", "sequential"},
-                                                      {"original", "original"}});
+    tools::refuse_old_engines(line, {"sequential", "original"}, "minimum");
+    task.engine =
+        line.choice<const char*>("engine", {{"auto", "cpu"}, {"cuda", "cuda"}, {"cpu", "cpu"}});
     task.member = line.nonempty("member", "the name of a file in the archive");
     task.reading.threads =
         line.count("threads", 1, kMaxThreads, std::clamp(usable_processors(), 1U, kDefaultThreads));

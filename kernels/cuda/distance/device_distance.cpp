@@ -27,6 +27,9 @@ using distance::Rectangle;
 /// one while the next is computed and copied.
 constexpr std::size_t kPieceRows = 2048;
 constexpr std::size_t kPieceColumns = 8192;
+/// The same if a test chooses the tile.
+constexpr std::size_t kSmallPieceRows = 192;
+constexpr std::size_t kSmallPieceColumns = 224;
 /// Memory left to the driver and to other processes on the device.
 constexpr std::size_t kReserveBytes = std::size_t{256} << 20;
 /// Rows of points that are padded and copied at a time.
@@ -35,37 +38,6 @@ constexpr std::size_t kUploadBytes = std::size_t{32} << 20;
 constexpr std::size_t kStrideFloats = 4;
 
 std::size_t rounded_up(std::size_t count, std::size_t to) { return (count + to - 1) / to * to; }
-
-cudaError_t launch_tiled(const DistanceTask& task, cudaStream_t stream) {
-    return launch_register_tiled(task, 0, stream);
-}
-template <unsigned kTile>
-cudaError_t launch_tiled_by(const DistanceTask& task, cudaStream_t stream) {
-    return launch_register_tiled(task, kTile, stream);
-}
-template <unsigned kTile>
-cudaError_t launch_shared_by(const DistanceTask& task, cudaStream_t stream) {
-    return launch_shared(task, kTile, stream);
-}
-
-struct RungEntry {
-    const char* name;
-    cudaError_t (*launch)(const DistanceTask& task, cudaStream_t stream);
-    bool small_pieces;
-};
-
-constexpr RungEntry kRungs[] = {
-    {"cuda", launch_tiled, false},
-    {"global", launch_global, false},
-    {"shared8", launch_shared_by<8>, false},
-    {"shared16", launch_shared_by<16>, false},
-    {"shared32", launch_shared_by<32>, false},
-    {"tiled32", launch_tiled_by<32>, true},
-    {"tiled64", launch_tiled_by<64>, true},
-    {"tiled128", launch_tiled_by<128>, true},
-};
-constexpr std::size_t kSmallPieceRows = 192;
-constexpr std::size_t kSmallPieceColumns = 224;
 
 /// A piece of a rectangle that is computed and copied to the host.
 struct Piece {
@@ -80,10 +52,10 @@ struct Piece {
 
 class DeviceDistance final : public Engine {
   public:
-    static Result<std::unique_ptr<Engine>> create(const RungEntry& rung, PointsView points,
-                                                  Metric metric, const DistanceOptions& options) {
+    static Result<std::unique_ptr<Engine>> create(PointsView points, Metric metric,
+                                                  const DistanceOptions& options) {
         assert(points.rows > 0 && points.dim > 0);
-        std::unique_ptr<DeviceDistance> engine(new DeviceDistance(rung, points, metric, options));
+        std::unique_ptr<DeviceDistance> engine(new DeviceDistance(points, metric, options));
         if (Status made = engine->prepare(points); !made) return made.error();
         return std::unique_ptr<Engine>(std::move(engine));
     }
@@ -152,8 +124,7 @@ class DeviceDistance final : public Engine {
         task.out = resident_.data();
         task.stride = stride;
         if (Status done = begin_.record(stream_); !done) return done.error();
-        if (Status done = check(rung_.launch(task, stream_.get()), rung_.name); !done)
-            return done.error();
+        if (Status done = launch(task); !done) return done.error();
         if (Status done = end_.record(stream_); !done) return done.error();
         if (Status done = end_.synchronize(); !done) return done.error();
         const auto ms = elapsed_ms(begin_, end_);
@@ -173,16 +144,15 @@ class DeviceDistance final : public Engine {
         std::size_t mirror_stride;
     };
 
-    DeviceDistance(const RungEntry& rung, PointsView points, Metric metric,
-                   const DistanceOptions& options)
-        : rung_(rung),
-          rows_(points.rows),
+    DeviceDistance(PointsView points, Metric metric, const DistanceOptions& options)
+        : rows_(points.rows),
           dim_(points.dim),
           point_stride_(rounded_up(points.dim, kPointPadding)),
           metric_(metric),
           device_(options.device),
-          piece_rows_(std::min(rows_, rung.small_pieces ? kSmallPieceRows : kPieceRows)),
-          piece_columns_(std::min(rows_, rung.small_pieces ? kSmallPieceColumns : kPieceColumns)),
+          tile_(options.tile),
+          piece_rows_(std::min(rows_, tile_ != 0 ? kSmallPieceRows : kPieceRows)),
+          piece_columns_(std::min(rows_, tile_ != 0 ? kSmallPieceColumns : kPieceColumns)),
           pool_(options.threads) {}
 
     Status prepare(PointsView points) {
@@ -267,6 +237,10 @@ class DeviceDistance final : public Engine {
         return task;
     }
 
+    Status launch(const DistanceTask& task) {
+        return check(launch_register_tiled(task, tile_, stream_.get()), "cuda");
+    }
+
     /// Enqueues the computation and copy of a piece, whose last content the host has taken.
     Status start_piece(Piece& piece, const Rectangle& rectangle, bool mirrored) {
         piece.rectangle = rectangle;
@@ -287,7 +261,7 @@ class DeviceDistance final : public Engine {
             task.mirror_stride = piece.mirror_stride;
         }
         assert(count <= piece.device.size());
-        if (Status done = check(rung_.launch(task, stream_.get()), rung_.name); !done) return done;
+        if (Status done = launch(task); !done) return done;
         if (Status done = copy_async(piece.host.data(), piece.device.data(), count, stream_); !done)
             return done;
         return piece.done.record(stream_);
@@ -329,12 +303,12 @@ class DeviceDistance final : public Engine {
         });
     }
 
-    const RungEntry& rung_;
     const std::size_t rows_;
     const std::size_t dim_;
     const std::size_t point_stride_;
     const Metric metric_;
     const int device_;
+    const unsigned tile_;
     const std::size_t piece_rows_;
     const std::size_t piece_columns_;
     int processors_ = 0;
@@ -350,13 +324,9 @@ class DeviceDistance final : public Engine {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> make_device_distance(const std::string& rung, PointsView points,
-                                                     Metric metric,
+Result<std::unique_ptr<Engine>> make_device_distance(PointsView points, Metric metric,
                                                      const DistanceOptions& options) {
-    for (const RungEntry& entry : kRungs) {
-        if (rung == entry.name) return DeviceDistance::create(entry, points, metric, options);
-    }
-    return error_with(ErrorCode::unavailable, "there is no rung '{}' for distances", rung);
+    return DeviceDistance::create(points, metric, options);
 }
 
 }  // namespace gloved::kernels::cuda

@@ -1,4 +1,4 @@
-// Converts a canonical sum to a distance, for all distance kernels.
+// Converts a canonical sum to a distance on a GPU.
 #pragma once
 
 #include "kernels/distance/canonical.hpp"

@@ -1,11 +1,10 @@
-// Launch functions of the distance kernels. Each is a rung, a version of the same computation; all
-// give the same bytes (kernels/distance/canonical.hpp).
+// The launch function of the distance kernel, which gives the bytes that
+// kernels/distance/canonical.hpp defines.
 //
-// Each rung is a file: global.cu, shared.cu, register_tiled.cu. A component of a pair of points
-// costs a subtraction and a fused multiply-add. If no operand had to be waited for, the 128 lanes
-// of each multiprocessor would set the limit: half of the pairs of 16,384 points of 300 components
-// take 4.0e10 of each, 2.7 ms on an H100 with 132 multiprocessors at 1.755 GHz. The simpler
-// rungs show what it takes not to wait for operands.
+// A component of a pair of points costs a subtraction and a fused multiply-add. If no operand had
+// to be waited for, the 128 lanes of each multiprocessor would set the limit: half of the pairs of
+// 16,384 points of 300 components take 4.0e10 of each, 2.7 ms on an H100 with 132 multiprocessors
+// at 1.755 GHz.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,9 +16,9 @@
 
 namespace gloved::kernels::cuda {
 
-/// On the device, the components of a point are padded with zeros to a multiple of this. Kernels
-/// need not know where a point ends, since fma(0, 0, acc) is acc. kBlock of the canonical sum is a
-/// multiple of it, too.
+/// On the device, the components of a point are padded with zeros to a multiple of this. The
+/// kernel need not know where a point ends, since fma(0, 0, acc) is acc. kBlock of the canonical
+/// sum is a multiple of it, too.
 inline constexpr std::uint32_t kPointPadding = 32;
 
 /// What a launch computes: the distances of `rectangle`, in `out` and perhaps `mirror`. Pointers
@@ -40,18 +39,10 @@ struct DistanceTask {
     int processors = 0;  ///< the device's multiprocessors
 };
 
-// Each function enqueues on `stream` and returns at once, with the launch's error.
-
-/// Computes one distance per thread, which reads both points from global memory.
-cudaError_t launch_global(const DistanceTask& task, cudaStream_t stream);
-
-/// Computes one distance per thread in blocks of `tile` x `tile` threads, which copy tiles of both
-/// operands to shared memory. `tile` is 8, 16 or 32.
-cudaError_t launch_shared(const DistanceTask& task, unsigned tile, cudaStream_t stream);
-
-/// Computes a small square of distances per thread in registers, with 256 threads per block. Of a
-/// rectangle on the diagonal computes only the upper triangle, and writes it twice. `tile` is the
-/// edge of a block's square, 32, 64 or 128; 0: chosen by the size of the rectangle.
+/// Enqueues the kernel on `stream` and returns at once, with the launch's error. The kernel
+/// computes a small square of distances per thread in registers, with 256 threads per block. Of a
+/// rectangle on the diagonal it computes only the upper triangle, and writes it twice. `tile` is
+/// the edge of a block's square, 32, 64 or 128; 0: chosen by the size of the rectangle.
 cudaError_t launch_register_tiled(const DistanceTask& task, unsigned tile, cudaStream_t stream);
 
 }  // namespace gloved::kernels::cuda

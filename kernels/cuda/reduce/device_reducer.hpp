@@ -1,5 +1,4 @@
-// The reducers of gloved-matmin on a GPU: cuda, in one pass, and original, as the program that
-// gloved-matmin descends from (launches.hpp describes both).
+// The reducer of gloved-matmin on a GPU (launches.hpp describes how it computes).
 #pragma once
 
 #include <cstddef>
@@ -21,12 +20,6 @@ inline constexpr std::size_t kAllMemory = std::numeric_limits<std::size_t>::max(
 /// reducer's functions return `device`, too; it is unusable afterwards.
 template <class T>
 Result<std::unique_ptr<reduce::Reducer<T>>> make_device_reducer(
-    const reduce::ReducerOptions& options, std::size_t most_bytes = kAllMemory);
-
-/// Makes the reducer «original» in the same way. Its time for transfers includes the kernel that
-/// lays the values out element by element, on the device.
-template <class T>
-Result<std::unique_ptr<reduce::Reducer<T>>> make_original_reducer(
     const reduce::ReducerOptions& options, std::size_t most_bytes = kAllMemory);
 
 }  // namespace gloved::kernels::cuda

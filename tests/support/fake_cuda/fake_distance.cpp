@@ -1,4 +1,4 @@
-// The launches of kernels/cuda/distance by the engine of the processor, which gives the same bytes.
+// The launch of kernels/cuda/distance by the engine of the processor, which gives the same bytes.
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
@@ -22,7 +22,12 @@ bool is_aligned(const float* address) {
     return reinterpret_cast<std::uintptr_t>(address) % kAlignment == 0;
 }
 
-cudaError_t launch(const Launch& launch, const DistanceTask& task) {
+}  // namespace
+
+cudaError_t launch_register_tiled(const DistanceTask& task, unsigned tile, cudaStream_t stream) {
+    const Launch launch(__func__, stream);
+    launch.require(tile == 0 || tile == 32 || tile == 64 || tile == 128,
+                   "a tile that is not 32, 64, 128 or 0");
     if (launch.failed()) return launch.code();
     const distance::Rectangle& part = task.rectangle;
     launch.require(task.dim > 0 && task.point_stride % kPointPadding == 0 &&
@@ -54,25 +59,6 @@ cudaError_t launch(const Launch& launch, const DistanceTask& task) {
                            mirror.empty() ? nullptr : mirror.data(), task.mirror_stride);
         if (!done) misuse(done.error().message);
     });
-}
-
-}  // namespace
-
-cudaError_t launch_global(const DistanceTask& task, cudaStream_t stream) {
-    return launch(Launch(__func__, stream), task);
-}
-
-cudaError_t launch_shared(const DistanceTask& task, unsigned tile, cudaStream_t stream) {
-    const Launch here(__func__, stream);
-    here.require(tile == 8 || tile == 16 || tile == 32, "a tile that is not 8, 16 or 32");
-    return launch(here, task);
-}
-
-cudaError_t launch_register_tiled(const DistanceTask& task, unsigned tile, cudaStream_t stream) {
-    const Launch here(__func__, stream);
-    here.require(tile == 0 || tile == 32 || tile == 64 || tile == 128,
-                 "a tile that is not 32, 64, 128 or 0");
-    return launch(here, task);
 }
 
 }  // namespace gloved::kernels::cuda

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "kernels/cuda/reduce/launches.hpp"
 #include "kernels/reduce/min_max.hpp"
@@ -69,56 +68,9 @@ cudaError_t launch_one_pass(const ReducePlan& plan, const T* values, std::size_t
     });
 }
 
-template <class T>
-cudaError_t launch_lay_out(const T* matrices, std::size_t count, std::size_t width, std::size_t at,
-                           std::size_t capacity, T* laid_out, cudaStream_t stream) {
-    const Launch launch(__func__, stream);
-    if (launch.failed()) return launch.code();
-    launch.require(count > 0 && at + count <= capacity, "more values than there is room for");
-    const auto from = launch.device(matrices, count * width, "matrices");
-    const auto to = launch.device(laid_out, width * capacity, "laid_out");
-    return launch.run([=] {
-        for (std::size_t e = 0; e < width; ++e) {
-            for (std::size_t i = 0; i < count; ++i) to[e * capacity + at + i] = from[i * width + e];
-        }
-    });
-}
-
-template <class T>
-cudaError_t launch_original(T* laid_out, std::size_t count, std::size_t width, std::size_t capacity,
-                            bool first, T* gathered, const ReduceResult<T>& result,
-                            cudaStream_t stream) {
-    const Launch launch(__func__, stream);
-    if (launch.failed()) return launch.code();
-    launch.require(count > 0 && count <= capacity, "more values than there is room for");
-    const auto from = launch.device(laid_out, width * capacity, "laid_out");
-    const std::size_t scratch = original_scratch(capacity, width);
-    const auto lists = launch.device(gathered, scratch, "gathered");
-    const Result<T> into(launch, result, width);
-    return launch.run([=] {
-        std::ranges::fill(lists.first(scratch), T{7});
-        std::vector<T> low;
-        std::vector<T> high;
-        for (std::size_t e = 0; e < width; ++e) {
-            const auto values = from.subspan(e * capacity, count);
-            MinMax<T> of_element(1);
-            of_element.add(values.data(), count);
-            low.push_back(of_element.least());
-            high.push_back(of_element.greatest());
-            // Nobody may rely on their order.
-            std::ranges::reverse(values);
-        }
-        into.take(MinMax<T>(low, high), first);
-    });
-}
-
-#define GLOVED_INSTANTIATE(T)                                                                 \
-    template ReducePlan plan_reduce<T>(std::size_t, std::size_t, int);                        \
-    template cudaError_t launch_one_pass(const ReducePlan&, const T*, std::size_t, bool,      \
-                                         const ReduceResult<T>&, cudaStream_t);               \
-    template cudaError_t launch_lay_out(const T*, std::size_t, std::size_t, std::size_t,      \
-                                        std::size_t, T*, cudaStream_t);                       \
-    template cudaError_t launch_original(T*, std::size_t, std::size_t, std::size_t, bool, T*, \
+#define GLOVED_INSTANTIATE(T)                                                            \
+    template ReducePlan plan_reduce<T>(std::size_t, std::size_t, int);                   \
+    template cudaError_t launch_one_pass(const ReducePlan&, const T*, std::size_t, bool, \
                                          const ReduceResult<T>&, cudaStream_t);
 GLOVED_INSTANTIATE(float)
 GLOVED_INSTANTIATE(double)
