@@ -52,6 +52,13 @@ constexpr std::size_t kMinOverlap = 32;
 /// The queue's source of probes; connections count from 1.
 constexpr std::uint64_t kProbeSource = 0;
 
+/// Whether an engine answers questions for near words by the scores of all rows: as the cpu engine
+/// those for many, or a GPU without codes all.
+bool answers_by_scores(const kernels::Engine& engine) {
+    const auto facts = engine.gpu_facts();
+    return !facts || (!facts->holds_plane && facts->int8_pass_queries == 0);
+}
+
 double milliseconds(Clock::duration duration) {
     return std::chrono::duration<double, std::milli>(duration).count();
 }
@@ -67,6 +74,7 @@ EngineWorker::EngineWorker(std::string name, std::shared_ptr<const format::Model
       known_(model_),
       engine_(std::move(engine)),
       settings_(settings),
+      scores_are_usual_(answers_by_scores(*engine_)),
       should_spin_(engine_->kind() == kernels::EngineKind::cuda &&
                    kernels::usable_processors() >= kMinProcessorsToSpin),
       arrivals_(std::make_unique<Arrivals>(settings.io_threads + 1)),
@@ -308,10 +316,10 @@ void EngineWorker::learn(const Batch& batch, std::span<const kernels::Answer> an
     // would teach a wrong price.
     for (std::size_t i = 0; i < answers.size(); ++i) {
         const kernels::Certificate& certificate = answers[i].certificate;
-        const bool is_usual = certificate.pass != Pass::float64 ||
-                              (engine_->kind() == kernels::EngineKind::cpu &&
-                               std::holds_alternative<kernels::Cosine>(batch.queries[i].kind) &&
-                               certificate.scanned == model_->rows());
+        const bool is_usual =
+            certificate.pass != Pass::float64 ||
+            (scores_are_usual_ && std::holds_alternative<kernels::Cosine>(batch.queries[i].kind) &&
+             certificate.scanned == model_->rows());
         if (!is_usual) return;
     }
     if (batch.vectors != answers.size() || batch.hits_ms >= kMaxHitsShare * ms) return;

@@ -232,6 +232,7 @@ class EngineWorker {
     const KnownAnswer known_;
     const std::unique_ptr<kernels::Engine> engine_;
     const Settings& settings_;
+    const bool scores_are_usual_;  // of questions for near words
     const bool should_spin_;
     const std::unique_ptr<Arrivals> arrivals_;
     CostModel costs_;

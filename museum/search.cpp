@@ -96,6 +96,7 @@ class SearchOnDevice final : public Search {
             return done.error();
         }
         std::vector<Hit> hits;
+        hits.reserve(best.size());
         for (const Entry& entry : best)
             hits.push_back({entry.row, static_cast<double>(entry.score)});
         if (times == nullptr) return hits;

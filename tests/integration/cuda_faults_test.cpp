@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -669,6 +670,22 @@ TEST(CudaFaultsProgram, AnswersAreTheSameByBothEngines) {
             EXPECT_EQ(std::ranges::count(stats, fact), 1) << fact;
         daemon.expect_stops_well();
     }
+}
+
+/// Batches go by the price of a query, which is that of scoring all rows where there are no codes.
+TEST(CudaFaultsProgram, ThePriceOfAQueryIsLearntWithoutCodes) {
+    FakeDaemon daemon({"--engine", "cuda", "--planes", "off"});
+    const auto connection = daemon.connect_ready();
+    std::set<std::string> prices;
+    for (int i = 0; i < 20; ++i) {
+        EXPECT_NE(connection->ask("NEAR certify=1 king").status.find("pass=float64"),
+                  std::string::npos);
+        for (const std::string& line : connection->ask("STATS").lines) {
+            if (line.starts_with("single_query_us")) prices.insert(line);
+        }
+    }
+    EXPECT_GT(prices.size(), 1U) << testing::PrintToString(prices);
+    daemon.expect_stops_well();
 }
 
 }  // namespace
