@@ -25,12 +25,12 @@ Result<std::vector<float>> check_finite(std::vector<float> values) {
 }
 
 std::vector<double> sum_of(const format::Model& model, std::span<const WeightedRow> terms,
-                           bool unit) {
+                           bool normalize) {
     for (const WeightedRow& term : terms) prefetch(model.vector(term.row));
     std::vector<double> sum(model.dim(), 0.0);
     for (const WeightedRow& term : terms) {
         const auto row = model.vector(term.row);
-        const double norm = unit ? model.norms()[term.row] : 1.0;
+        const double norm = normalize ? model.norms()[term.row] : 1.0;
         if (norm == 0.0) continue;
         for (std::size_t i = 0; i < sum.size(); ++i)
             sum[i] += term.coefficient * (static_cast<double>(row[i]) / norm);
@@ -48,16 +48,16 @@ std::vector<float> rounded(const std::vector<double>& sum) {
 }  // namespace
 
 Result<std::vector<float>> weighted_sum(const format::Model& model,
-                                        std::span<const WeightedRow> terms, bool unit) {
-    return check_finite(rounded(sum_of(model, terms, unit)));
+                                        std::span<const WeightedRow> terms, bool normalize) {
+    return check_finite(rounded(sum_of(model, terms, normalize)));
 }
 
 Result<std::vector<float>> weighted_mean(const format::Model& model,
-                                         std::span<const WeightedRow> terms, bool unit) {
+                                         std::span<const WeightedRow> terms, bool normalize) {
     double weight = 0.0;
     for (const WeightedRow& term : terms) weight += std::abs(term.coefficient);
     if (!std::isfinite(weight)) return not_finite();
-    std::vector<double> mean = sum_of(model, terms, unit);
+    std::vector<double> mean = sum_of(model, terms, normalize);
     if (weight != 0.0) {
         for (double& value : mean) value /= weight;
     }
@@ -65,8 +65,8 @@ Result<std::vector<float>> weighted_mean(const format::Model& model,
 }
 
 Result<QueryVector> make_query_vector(const format::Model& model,
-                                      std::span<const WeightedRow> terms, bool unit) {
-    if (terms.size() == 1 && terms[0].coefficient == 1.0 && !unit) {
+                                      std::span<const WeightedRow> terms, bool normalize) {
+    if (terms.size() == 1 && terms[0].coefficient == 1.0 && !normalize) {
         const auto row = model.vector(terms[0].row);
         std::vector<float> values(row.size());
         // As the sum below: −0 becomes 0.
@@ -75,7 +75,7 @@ Result<QueryVector> make_query_vector(const format::Model& model,
         if (vector) vector->row = terms[0].row;
         return vector;
     }
-    return make_query_vector(rounded(sum_of(model, terms, unit)));
+    return make_query_vector(rounded(sum_of(model, terms, normalize)));
 }
 
 Result<QueryVector> make_query_vector(std::vector<float> values) {

@@ -72,7 +72,7 @@ struct PlanePass::BatchQuery {
           facts(digits.high_facts),
           dim(model.dim()),
           top_level(plane.top_level),
-          sum_scale(facts.scale / planes::unit_of(dim, top_level)),
+          sum_scale(facts.scale / planes::stored_step(dim, top_level)),
           best(query.k, query.filter.min_score),
           bounded(query.k, query.filter.min_score) {}
 

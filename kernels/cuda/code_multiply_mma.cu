@@ -2,8 +2,8 @@
 // from registers (mma.sync), for every device without wgmma, and compares every sum with its
 // query's cutoff.
 //
-// The warps of a block work in groups: one for each block of queries of the panel, or, if the panel
-// has fewer of them, groups that take tiles in turn. A group copies the next kCodeStep components
+// The warps of a block work in crews: one for each block of queries of the panel, or, if the panel
+// has fewer of them, crews that take tiles in turn. A crew copies the next kCodeStep components
 // of its tile and of its queries to shared memory while it multiplies those before. Each warp has
 // 16 queries, whose sums with all rows of a tile stay in registers, as in code_multiply_wgmma.cu.
 #include <cuda_pipeline.h>
@@ -18,7 +18,7 @@ namespace gloved::kernels::cuda {
 namespace {
 
 constexpr unsigned kThreads = CodeGrid::kWarpgroups * kWarpgroup;
-/// Stages of a group: kMinStages where there is no memory for kMaxStages.
+/// Stages of a crew: kMinStages where there is no memory for kMaxStages.
 constexpr unsigned kMinStages = 2;
 constexpr unsigned kMaxStages = 4;
 /// Bytes of one step of a tile, and of the digits of a block of queries for it.
@@ -28,13 +28,13 @@ constexpr unsigned kCopyBytes = 16;
 /// Rows of an instruction's second operand.
 constexpr unsigned kProductRows = 8;
 
-/// Bytes of a stage of a group that has `columns` blocks of queries.
+/// Bytes of a stage of a crew that has `columns` blocks of queries.
 __host__ __device__ constexpr unsigned stage_bytes(unsigned columns) {
     return kStepBytes + columns * kStepDigits;
 }
 
-/// Waits for all threads of a group. Groups are numbered by their turn.
-__device__ void wait_for_group(unsigned turn, unsigned threads) {
+/// Waits for all threads of a crew. Crews are numbered by their turn.
+__device__ void wait_for_crew(unsigned turn, unsigned threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(turn + 1), "r"(threads) : "memory");
 }
 
@@ -72,34 +72,34 @@ __device__ void add_products(int* sums, const std::uint32_t (&a)[4], std::uint32
 #endif
 }
 
-/// Multiplies the queries of a warp with the tiles that its group takes.
+/// Multiplies the queries of a warp with the tiles that its crew takes.
 class Products {
   public:
-    /// `memory`: the stages of all groups.
+    /// `memory`: the stages of all crews.
     __device__ Products(const DeviceCodeTiles& tiles, const Job& job, const CodeWorkspace& work,
-                        const Share& share, std::int8_t* memory)
+                        const Assignment& assignment, std::int8_t* memory)
         : tiles_(tiles),
           job_(job),
-          share_(share),
+          assignment_(assignment),
           threads_(job.grid.columns * kWarpgroup),
           steps_(tiles.width / kCodeStep),
           stage_bytes_(stage_bytes(job.grid.columns)),
-          stages_(memory + share.turn * job.stages * stage_bytes_),
-          digits_(work.digits + (std::size_t{blockIdx.y} * job.grid.columns + share.column) *
+          stages_(memory + assignment.turn * job.stages * stage_bytes_),
+          digits_(work.digits + (std::size_t{blockIdx.y} * job.grid.columns + assignment.column) *
                                     kCodeBlockQueries * tiles.width),
-          copied_n_(blockIdx.x + share.turn * gridDim.x) {
+          copied_n_(blockIdx.x + assignment.turn * gridDim.x) {
         begin_tile();
         for (unsigned stage = 0; stage + 1 < job.stages; ++stage) copy_next(stage);
     }
 
-    /// Sets the sums for the group's next tile.
+    /// Sets the sums for the crew's next tile.
     __device__ void multiply(int (&sums)[kSums]) {
 #pragma unroll
         for (int& sum : sums) sum = 0;
         for (unsigned step = 0; step < steps_; ++step) {
             wait_for_copies();
-            wait_for_group(share_.turn, threads_);
-            // Into the stage before this one: the group is done with that.
+            wait_for_crew(assignment_.turn, threads_);
+            // Into the stage before this one: the crew is done with that.
             copy_next(stage_ == 0 ? job_.stages - 1 : stage_ - 1);
             multiply_step(sums, stages_ + stage_ * stage_bytes_);
             if (++stage_ == job_.stages) stage_ = 0;
@@ -129,13 +129,13 @@ class Products {
         if (copied_n_ < job_.part.tiles) {
             std::int8_t* const to = stages_ + to_stage * stage_bytes_;
             const std::int8_t* const codes = codes_ + copied_step_ * kStepBytes;
-            const unsigned thread = share_.column * kWarpgroup + threadIdx.x % kWarpgroup;
+            const unsigned thread = assignment_.column * kWarpgroup + threadIdx.x % kWarpgroup;
             for (unsigned at = thread * kCopyBytes; at < kStepBytes; at += threads_ * kCopyBytes)
                 __pipeline_memcpy_async(to + at, codes + at, kCopyBytes);
             // The warps of each block of queries copy its digits.
             static_assert(kStepDigits == kWarpgroup * kCopyBytes);
             const unsigned at = threadIdx.x % kWarpgroup * kCopyBytes;
-            __pipeline_memcpy_async(to + kStepBytes + share_.column * kStepDigits + at,
+            __pipeline_memcpy_async(to + kStepBytes + assignment_.column * kStepDigits + at,
                                     digits_ + copied_step_ * kStepDigits + at, kCopyBytes);
             if (++copied_step_ == steps_) {
                 copied_n_ += job_.grid.turns() * gridDim.x;
@@ -148,11 +148,12 @@ class Products {
     __device__ void multiply_step(int (&sums)[kSums], const std::int8_t* stage) const {
         constexpr unsigned kHalfDigits = kStepDigits / 2;
         constexpr unsigned kHalfRows = kStepBytes / 2;
-        const unsigned matrix = share_.lane / 8;
-        const unsigned row = share_.lane % 8;
+        const unsigned matrix = assignment_.lane / 8;
+        const unsigned row = assignment_.lane % 8;
         const unsigned warp = threadIdx.x % kWarpgroup / kWarp;
         std::uint32_t a[4];
-        load_cores(a, stage + kStepBytes + share_.column * kStepDigits + matrix / 2 * kHalfDigits +
+        load_cores(a, stage + kStepBytes + assignment_.column * kStepDigits +
+                          matrix / 2 * kHalfDigits +
                           (warp * 16 + matrix % 2 * 8 + row) * kCoreWidth);
         const std::int8_t* const rows =
             stage + matrix % 2 * kHalfRows + (matrix / 2 * kProductRows + row) * kCoreWidth;
@@ -167,11 +168,11 @@ class Products {
 
     const DeviceCodeTiles& tiles_;
     const Job& job_;
-    const Share& share_;
-    unsigned threads_;  // of the group
+    const Assignment& assignment_;
+    unsigned threads_;  // of the crew
     unsigned steps_;    // of a tile
     unsigned stage_bytes_;
-    std::int8_t* stages_;        // of the group
+    std::int8_t* stages_;        // of the crew
     const std::int8_t* digits_;  // of the warp's block of queries
     unsigned stage_ = 0;         // the next to multiply
     // What is copied next:
@@ -189,9 +190,9 @@ __global__ __launch_bounds__(kThreads, 1) void code_multiply(DeviceModel model,
     extern __shared__ __align__(128) std::int8_t memory[];
     let_next_start();
     wait_for_previous();
-    const Share share(job.grid);
-    const Context context{model, queries, job, work, share};
-    Products products(model.code_tiles, job, work, share, memory);
+    const Assignment assignment(job.grid);
+    const Context context{model, queries, job, work, assignment};
+    Products products(model.code_tiles, job, work, assignment, memory);
     use_sums<kSample>(context, products);
 }
 

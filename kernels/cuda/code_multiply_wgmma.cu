@@ -131,30 +131,30 @@ struct Cursor {
     }
 };
 
-/// Multiplies the block of queries of a share with the tiles that come through the ring.
+/// Multiplies the block of queries of an assignment with the tiles that come through the ring.
 template <unsigned kSteps>
 struct Products {
     const Shared& shared;
     const Job& job;
-    const Share& share;
+    const Assignment& assignment;
     unsigned steps;  ///< products per tile
     Cursor at;
 
-    __device__ Products(const Shared& in, const Job& of, const Share& by, unsigned width)
-        : shared(in), job(of), share(by), steps(width / kCodeStep), at{by.turn, 0} {}
+    __device__ Products(const Shared& in, const Job& of, const Assignment& by, unsigned width)
+        : shared(in), job(of), assignment(by), steps(width / kCodeStep), at{by.turn, 0} {}
 
-    /// Sets the sums for the share's next tile.
+    /// Sets the sums for the assignment's next tile.
     __device__ void multiply(int (&sums)[kSums]) {
         if constexpr (kSteps != kInPieces) {
             const std::int8_t* const codes = wait_for_stage();
             multiply_steps<kSteps>(
-                sums, shared.digits + share.column * kCodeBlockQueries * kSteps * kCodeStep, codes,
-                false);
+                sums, shared.digits + assignment.column * kCodeBlockQueries * kSteps * kCodeStep,
+                codes, false);
             give_back();
         } else {
             for (unsigned step = 0; step < steps; step += kPieceSteps) {
                 const std::int8_t* const codes = wait_for_stage();
-                multiply_piece(sums, codes + kPieceBytes + share.column * kPieceDigits, codes,
+                multiply_piece(sums, codes + kPieceBytes + assignment.column * kPieceDigits, codes,
                                step);
                 give_back();
             }
@@ -167,7 +167,7 @@ struct Products {
         return shared.ring + at.stage * stage_bytes<kSteps>(job.grid.columns);
     }
     __device__ void give_back() {
-        if (share.lane == 0) arrive(&shared.empty[at.stage]);
+        if (assignment.lane == 0) arrive(&shared.empty[at.stage]);
         at.advance(job.grid.turns(), job.stages);
     }
     __device__ void multiply_piece(int (&sums)[kSums], const std::int8_t* digits,
@@ -257,9 +257,9 @@ __global__ __launch_bounds__(kThreads, 1) void code_multiply(DeviceModel model,
         if (threadIdx.x == kConsumers) copy_tiles<kSteps>(model.code_tiles, job, work, shared);
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kConsumerRegisters));
-        const Share share(job.grid);
-        const Context context{model, queries, job, work, share};
-        Products<kSteps> products(shared, job, share, model.code_tiles.width);
+        const Assignment assignment(job.grid);
+        const Context context{model, queries, job, work, assignment};
+        Products<kSteps> products(shared, job, assignment, model.code_tiles.width);
         if (kSteps != kInPieces) wait(&loaded, 0);
         use_sums<kSample>(context, products);
     }

@@ -318,10 +318,10 @@ __device__ void to_rows(const DeviceModel& model, const Listed<Block>& listed, s
     __syncthreads();
 }
 
-/// Ranks found rows: writes the k best as hits. The whole block calls it.
+/// Orders found rows: writes the k best as hits. The whole block calls it.
 template <unsigned kThreads>
-__device__ void rank(const DeviceQuery& query, const Found* found, std::uint32_t count,
-                     Found* hits) {
+__device__ void order_hits(const DeviceQuery& query, const Found* found, std::uint32_t count,
+                           Found* hits) {
     for (std::uint32_t i = threadIdx.x; i < count; i += kThreads) {
         const Found mine = found[i];
         std::uint32_t place = 0;
@@ -393,7 +393,8 @@ __global__ __launch_bounds__(Block::kThreads) void finish(DeviceModel model, Dev
     __syncthreads();
     const bool overflow = found > kBatchFound;
     if (!overflow) {
-        rank<kThreads>(query, best, found, all.hits + static_cast<std::size_t>(q) * queries.max_k);
+        order_hits<kThreads>(query, best, found,
+                             all.hits + static_cast<std::size_t>(q) * queries.max_k);
     }
     if (threadIdx.x > 0) return;
     all.answers[q] = {

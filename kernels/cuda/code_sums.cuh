@@ -35,18 +35,18 @@ __device__ inline std::uint32_t tile_of(const CodePart& part, std::uint32_t n) {
 }
 
 /// The part of a block that a thread of a warpgroup works on.
-struct Share {
+struct Assignment {
     std::uint32_t queries[kQueries];
     unsigned lane;
     unsigned column;  ///< which block of the panel's queries
     unsigned turn;    ///< which of the warpgroups that take these queries
 
-    __device__ explicit Share(const CodeGrid& grid) {
+    __device__ explicit Assignment(const CodeGrid& grid) {
         // From one lane, so that the compiler knows it is the same in the whole warp.
-        const unsigned group = __shfl_sync(kWholeWarp, threadIdx.x / kWarpgroup, 0);
+        const unsigned warpgroup = __shfl_sync(kWholeWarp, threadIdx.x / kWarpgroup, 0);
         lane = threadIdx.x % kWarp;
-        column = group % grid.columns;
-        turn = group / grid.columns;
+        column = warpgroup % grid.columns;
+        turn = warpgroup / grid.columns;
         const unsigned row = threadIdx.x % kWarpgroup / kWarp * 16 + lane / 4;
         for (unsigned h = 0; h < kQueries; ++h) {
             queries[h] = (blockIdx.y * grid.columns + column) * kCodeBlockQueries + row + 8 * h;
@@ -59,23 +59,23 @@ struct Share {
     }
 };
 
-/// What a thread that multiplies needs, beside its share.
+/// What a thread that multiplies needs, beside its assignment.
 struct Context {
     const DeviceModel& model;
     const DeviceQueries& queries;
     const Job& job;
     const CodeWorkspace& work;
-    const Share& share;
+    const Assignment& assignment;
 
     /// The filter of query `h`; nullptr if no query of the pass has one.
     __device__ const DeviceQuery* filter(unsigned h) const {
-        return job.filtered ? queries.queries + share.queries[h] : nullptr;
+        return job.filtered ? queries.queries + assignment.queries[h] : nullptr;
     }
     __device__ bool is_marked(const DeviceQuery* filter) const { return filter->marks != kNoMarks; }
     /// The thread's rows of a tile that a marked filter admits: bit r stands for row r.
     __device__ std::uint32_t marks(const DeviceQuery* filter, std::uint32_t tile) const {
         const std::size_t at = std::size_t{filter->marks} * model.code_tiles.tiles + tile;
-        return work.marks[at * kKeysOfTile + share.lane % kKeysOfTile];
+        return work.marks[at * kKeysOfTile + assignment.lane % kKeysOfTile];
     }
     /// Whether a place holds a row that the filter admits.
     __device__ bool is_admitted(const DeviceQuery* filter, std::uint32_t place) const {
@@ -96,15 +96,15 @@ struct Keys {
 
     __device__ void take(const int (&sums)[kSums], std::uint32_t tile, std::uint32_t n) const {
         const CodeWorkspace& work = context.work;
-        const Share& share = context.share;
+        const Assignment& assignment = context.assignment;
 #pragma unroll
         for (unsigned h = 0; h < kQueries; ++h) {
-            const std::uint32_t q = share.queries[h];
+            const std::uint32_t q = assignment.queries[h];
             if (q >= context.queries.count) continue;
             const double lower =
                 int8_lower(largest_sum(sums, h, tile), range, work.facts[q], context.model.dim);
             const std::size_t key = (std::size_t{q} * context.job.part.tiles + n) * kKeysOfTile;
-            work.keys[key + share.lane % kKeysOfTile] = __double2float_rd(lower);
+            work.keys[key + assignment.lane % kKeysOfTile] = __double2float_rd(lower);
         }
     }
 
@@ -122,7 +122,7 @@ struct Keys {
         }
 #pragma unroll
         for (unsigned r = 0; r < kRows; ++r) {
-            const std::uint32_t place = place_of(tile, r, context.share.lane);
+            const std::uint32_t place = place_of(tile, r, context.assignment.lane);
             if (filter != nullptr && !context.is_admitted(filter, place)) continue;
             largest = max(largest, sums[sum_at(h, r)]);
         }
@@ -140,7 +140,7 @@ struct Lists {
 
     __device__ explicit Lists(const Context& of) : context(of) {
         for (unsigned h = 0; h < kQueries; ++h) {
-            const std::uint32_t q = of.share.queries[h];
+            const std::uint32_t q = of.assignment.queries[h];
             const bool is_query = q < of.queries.count;
             // What fills the panel reaches no cutoff.
             cutoffs[h] = is_query ? of.work.cutoffs[q] : Int8SumCutoff{0, 0, -kBeyondInt8Sums};
@@ -172,7 +172,7 @@ struct Lists {
 
     __device__ void append(const int (&sums)[kSums], unsigned h, std::uint32_t tile) {
         CodeHit* const list =
-            context.work.lists + context.share.list(context.job.grid, h) * kCodeListRoom;
+            context.work.lists + context.assignment.list(context.job.grid, h) * kCodeListRoom;
         const bool is_full = (tile + 1) * kCodeTileRows <= context.model.code_tiles.places;
         if (!is_full || context.job.filtered || counts[h] + kRows > kCodeListRoom) {
             append_tested(sums, h, tile, list);
@@ -182,7 +182,7 @@ struct Lists {
         for (unsigned r = 0; r < kRows; ++r) {
             const int sum = sums[sum_at(h, r)];
             if (sum >= min_sums[h])
-                list[counts[h]++] = {place_of(tile, r, context.share.lane), sum};
+                list[counts[h]++] = {place_of(tile, r, context.assignment.lane), sum};
         }
     }
 
@@ -203,7 +203,7 @@ struct Lists {
         if (marked) reached &= context.marks(filter, tile);
         for (; reached != 0; reached &= reached - 1) {
             const auto r = static_cast<unsigned>(__ffs(static_cast<int>(reached)) - 1);
-            const std::uint32_t place = place_of(tile, r, context.share.lane);
+            const std::uint32_t place = place_of(tile, r, context.assignment.lane);
             if (!marked && !context.is_admitted(filter, place)) continue;
             if (counts[h] < kCodeListRoom) list[counts[h]] = {place, own[r]};
             ++counts[h];
@@ -212,18 +212,19 @@ struct Lists {
 
     __device__ void write_counts() const {
         for (unsigned h = 0; h < kQueries; ++h) {
-            if (context.share.queries[h] < context.queries.count)
-                context.work.counts[context.share.list(context.job.grid, h)] = counts[h];
+            if (context.assignment.queries[h] < context.queries.count)
+                context.work.counts[context.assignment.list(context.job.grid, h)] = counts[h];
         }
     }
 };
-/// For every tile, number `n` of the part, that the share takes: calls use.load(tile) while the
-/// tile before it is multiplied, use.prepare() when that is done, products.multiply(sums), and then
-/// use.take(sums, tile, n).
+/// For every tile, number `n` of the part, that the assignment takes: calls use.load(tile) while
+/// the tile before it is multiplied, use.prepare() when that is done, products.multiply(sums), and
+/// then use.take(sums, tile, n).
 template <class Products, class Use>
-__device__ void for_each_tile(const Job& job, const Share& share, Products& products, Use& use) {
+__device__ void for_each_tile(const Job& job, const Assignment& assignment, Products& products,
+                              Use& use) {
     const std::uint32_t step = job.grid.turns() * gridDim.x;
-    std::uint32_t n = blockIdx.x + share.turn * gridDim.x;
+    std::uint32_t n = blockIdx.x + assignment.turn * gridDim.x;
     if (n < job.part.tiles) use.load(tile_of(job.part, n));
     for (; n < job.part.tiles; n += step) {
         use.prepare();
@@ -234,15 +235,16 @@ __device__ void for_each_tile(const Job& job, const Share& share, Products& prod
     }
 }
 
-/// Takes the sums of all tiles of the share: writes keys if kSample, otherwise appends to lists.
+/// Takes the sums of all tiles of the assignment: writes keys if kSample, otherwise appends to
+/// lists.
 template <bool kSample, class Products>
 __device__ void use_sums(const Context& context, Products& products) {
     if constexpr (kSample) {
         Keys keys(context);
-        for_each_tile(context.job, context.share, products, keys);
+        for_each_tile(context.job, context.assignment, products, keys);
     } else {
         Lists lists(context);
-        for_each_tile(context.job, context.share, products, lists);
+        for_each_tile(context.job, context.assignment, products, lists);
         lists.write_counts();
     }
 }

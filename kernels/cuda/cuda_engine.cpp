@@ -98,7 +98,7 @@ class CudaEngine final : public Engine {
           plan_(std::move(plan)),
           threads_(device_threads(), kThreadPatience) {}
 
-    unsigned device_threads() const { return static_cast<unsigned>(plan_.parts.size()); }
+    unsigned device_threads() const { return static_cast<unsigned>(plan_.shards.size()); }
     /// Calls work(i) for each device on its own thread. Returns the error that came first: others
     /// may follow from it.
     Status on_all(const std::function<Status(std::size_t)>& work);
@@ -149,7 +149,7 @@ class CudaEngine final : public Engine {
     EnginePlan plan_;
     LoadTimes load_;
     Registration registration_;  // of the vectors, where devices read them in place
-    std::vector<std::unique_ptr<DeviceEngine>> devices_;  // as plan_.parts
+    std::vector<std::unique_ptr<DeviceEngine>> devices_;  // as plan_.shards
     ThreadPool threads_;                                  // one for each device
     std::string description_;
     GpuFacts facts_;
@@ -247,7 +247,7 @@ Status CudaEngine::answer_by_rows(std::span<const Query> queries,
 RowRange CudaEngine::rows_of(const Query& query, std::size_t device) const {
     const RowRange range = range_of(query);
     if (plan_.replicas) return part_of_rows(range, devices_.size(), device);
-    const RowRange held = plan_.parts[device].rows;
+    const RowRange held = plan_.shards[device].rows;
     const std::size_t first = std::max(range.first, held.first);
     return {first, std::max(first, std::min(range.last, held.last))};
 }
@@ -329,9 +329,9 @@ Status CudaEngine::create_devices(const EngineOptions& options) {
     const unsigned threads = options.threads == 0 ? usable_processors() : options.threads;
     const unsigned writers = std::clamp(threads / device_threads(), 1U, kMaxWriters);
     devices_.clear();
-    devices_.resize(plan_.parts.size());
+    devices_.resize(plan_.shards.size());
     return on_all([&](std::size_t i) {
-        return move_into(devices_[i], DeviceEngine::create(model_, plan_.parts[i], plan_.residency,
+        return move_into(devices_[i], DeviceEngine::create(model_, plan_.shards[i], plan_.residency,
                                                            options, writers));
     });
 }
@@ -358,7 +358,7 @@ Status CudaEngine::fill(const planes::Plane* plane, bool pin) {
     if (done && plane != nullptr) {
         Registration locked;
         if (pin) {
-            if (Status used = use_device(plan_.parts.front().device.device); !used) return used;
+            if (Status used = use_device(plan_.shards.front().device.device); !used) return used;
             if (auto made = Registration::create(plane->bytes())) locked = *std::move(made);
         }
         // Nothing else is copied meanwhile: what shares a page with the plane would be page-locked
@@ -401,7 +401,7 @@ void CudaEngine::describe(const EngineOptions& options) {
         facts_.host_bytes += shard.host_int8_bytes();
         if (holds_vectors()) uploaded += shard.rows().size() * model_.dim() * sizeof(float);
         description_ += fmt::format("{}{} (device {})", i == 0 ? "" : " + ",
-                                    plan_.parts[i].device.name, shard.device());
+                                    plan_.shards[i].device.name, shard.device());
     }
     if (devices_.size() > 1)
         description_ += plan_.replicas ? ", each with all words" : ", which share the words";

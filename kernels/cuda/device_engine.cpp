@@ -89,21 +89,21 @@ struct DeviceEngine::Task {
         if (excluded.size() > kMaxKPlusExcluded || vectors_of(*query) > kMaxScoreVectors)
             return ScoreResult::scores;
         if (std::holds_alternative<CountBefore>(query->kind)) return ScoreResult::counts;
-        // With fewer groups than that there is no floor, and every row is found.
-        const bool has_floor = k_plus_excluded() <= rows.size() / kGroupRows;
+        // With fewer units than that there is no floor, and every row is found.
+        const bool has_floor = k_plus_excluded() <= rows.size() / kUnitRows;
         return fits_device() && (has_floor || rows.size() <= kFoundCapacity) ? ScoreResult::maxima
                                                                              : ScoreResult::scores;
     }
 };
 
 Result<std::unique_ptr<DeviceEngine>> DeviceEngine::create(const format::Model& model,
-                                                           const EnginePlan::Part& part,
+                                                           const EnginePlan::PlannedShard& planned,
                                                            const Residency& residency,
                                                            const EngineOptions& options,
                                                            unsigned writers) {
     auto pool = model.dim() < kMinWritersDim ? nullptr : std::make_unique<ThreadPool>(writers);
-    auto shard =
-        Shard::create(model, part.rows, part.device, residency, options.time_device, pool.get());
+    auto shard = Shard::create(model, planned.rows, planned.device, residency, options.time_device,
+                               pool.get());
     if (!shard) return shard.error();
     return std::unique_ptr<DeviceEngine>(
         new DeviceEngine(model, residency, std::move(pool), *std::move(shard)));

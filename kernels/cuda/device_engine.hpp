@@ -32,10 +32,10 @@ struct QueryShare {
 /// time may use it. All errors are `device`; it cannot be used afterwards.
 class DeviceEngine {
   public:
-    /// Allocates the shard of `part`. Shard::fill, Shard::fill_plane and upload_vectors fill it.
+    /// Allocates the shard `planned`. Shard::fill, Shard::fill_plane and upload_vectors fill it.
     /// `model` must outlive the engine. `writers`: how many threads write long query vectors.
     static Result<std::unique_ptr<DeviceEngine>> create(const format::Model& model,
-                                                        const EnginePlan::Part& part,
+                                                        const EnginePlan::PlannedShard& planned,
                                                         const Residency& residency,
                                                         const EngineOptions& options,
                                                         unsigned writers);

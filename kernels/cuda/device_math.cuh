@@ -197,14 +197,14 @@ template <unsigned kThreads, typename RowAt, typename Take>
 __device__ void score_rows(const DeviceModel& model, const DeviceQuery& query, const float* raw,
                            std::uint32_t count, const RowAt& row_at, const Take& take) {
     constexpr unsigned kTeams = kThreads / kCanonicalLanes;
-    const unsigned part = threadIdx.x % kCanonicalLanes;
+    const unsigned canonical_lane = threadIdx.x % kCanonicalLanes;
     for (std::uint32_t base = 0; base < count; base += kTeams) {
         const std::uint32_t i = base + threadIdx.x / kCanonicalLanes;
         const bool active = i < count;
         const std::uint32_t row = active ? row_at(i) : 0;
         const double norm = active ? model.norms[row] : 0;
-        const double dot = row_dot(model, raw, row, part, active);
-        if (active && part == 0) take(i, row, score_from_dot(dot, query.norm, norm));
+        const double dot = row_dot(model, raw, row, canonical_lane, active);
+        if (active && canonical_lane == 0) take(i, row, score_from_dot(dot, query.norm, norm));
     }
 }
 

@@ -63,8 +63,8 @@ Result<std::vector<DeviceFacts>> read_devices(const std::vector<int>& devices) {
 }
 
 /// What one device holds, or several, of the rows.
-Result<EnginePlan> plan_parts(const std::vector<DeviceFacts>& devices, std::size_t rows,
-                              bool replicas) {
+Result<EnginePlan> plan_shards(const std::vector<DeviceFacts>& devices, std::size_t rows,
+                               bool replicas) {
     EnginePlan plan;
     plan.replicas = replicas || devices.size() == 1;
     const auto ranges = split_rows({0, rows}, plan.replicas ? 1 : devices.size());
@@ -78,7 +78,7 @@ Result<EnginePlan> plan_parts(const std::vector<DeviceFacts>& devices, std::size
             check(code_tiles_scratch_bytes(static_cast<std::uint32_t>(range.size()), scratch_bytes),
                   "code_tiles_scratch_bytes");
         if (!asked) return asked.error();
-        plan.parts.push_back({devices[i], range, scratch_bytes});
+        plan.shards.push_back({devices[i], range, scratch_bytes});
     }
     return plan;
 }
@@ -91,7 +91,7 @@ class MemoryNeeds {
 
     std::size_t needed(const DeviceFacts& device, const Residency& residency) const {
         std::size_t bytes = 0;
-        for (const auto& [of, rows, tiles_scratch_bytes] : plan_.parts) {
+        for (const auto& [of, rows, tiles_scratch_bytes] : plan_.shards) {
             if (of.device != device.device) continue;
             bytes += Shard::bytes_needed(rows.size(), dim_, device.shape, residency);
             if (residency.vectors) bytes += upload_bytes_needed(rows.size(), dim_);
@@ -104,8 +104,8 @@ class MemoryNeeds {
     }
     /// The first device that has too little memory; nullptr: the residency fits.
     const DeviceFacts* too_small(const Residency& residency) const {
-        for (const auto& part : plan_.parts) {
-            if (needed(part.device, residency) > available(part.device)) return &part.device;
+        for (const auto& shard : plan_.shards) {
+            if (needed(shard.device, residency) > available(shard.device)) return &shard.device;
         }
         return nullptr;
     }
@@ -176,8 +176,7 @@ std::vector<RowRange> split_rows(RowRange rows, std::size_t parts) {
 RowRange part_of_rows(RowRange rows, std::size_t parts, std::size_t part) {
     const auto bound = [&](std::size_t i) {
         if (i == parts) return rows.last;
-        return std::max(rows.first,
-                        (rows.first + rows.size() * i / parts) / kGroupRows * kGroupRows);
+        return std::max(rows.first, (rows.first + rows.size() * i / parts) / kUnitRows * kUnitRows);
     };
     return {bound(part), bound(part + 1)};
 }
@@ -200,11 +199,11 @@ Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& 
         return MemoryNeeds(plan, model.dim(), options.gpu_memory_bytes);
     };
     const bool by_rows = options.spread == Spread::rows;
-    auto plan = plan_parts(*devices, model.rows(), !by_rows);
+    auto plan = plan_shards(*devices, model.rows(), !by_rows);
     if (options.spread == Spread::automatic && devices->size() > 1) {
         const bool too_many_rows = !plan && plan.error().code == ErrorCode::unavailable;
         if (too_many_rows || (plan && !needs_of(*plan).fits(whole)))
-            plan = plan_parts(*devices, model.rows(), false);
+            plan = plan_shards(*devices, model.rows(), false);
     }
     if (!plan) return plan.error();
     plan->context_ms = ms_since(begun);
@@ -226,7 +225,7 @@ Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& 
                     : "spread the model over several devices with --device");
     }
     if (!plan->residency.vectors && options.log) {
-        const DeviceFacts& device = plan->parts.front().device;
+        const DeviceFacts& device = plan->shards.front().device;
         options.log(fmt::format(
             "device {} has {} MB and the whole model needs {} MB: the device holds {} and reads "
             "vectors from page-locked host memory",

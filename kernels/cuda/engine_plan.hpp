@@ -23,22 +23,22 @@ double driver_ms();
 
 /// What plan_engine decides.
 struct EnginePlan {
-    /// A shard.
-    struct Part {
+    /// A shard and its GPU.
+    struct PlannedShard {
         DeviceFacts device;
-        RowRange rows;  ///< begins with a whole group of kGroupRows; not empty
+        RowRange rows;  ///< begins with a whole unit of kUnitRows; not empty
         /// Device memory that building code tiles takes for a while.
         std::size_t tiles_scratch_bytes = 0;
     };
-    std::vector<Part> parts;  ///< one for each shard; not empty
-    /// Whether each part is the whole model. With one part too.
+    std::vector<PlannedShard> shards;  ///< not empty
+    /// Whether each shard is the whole model. With one shard too.
     bool replicas = true;
     Residency residency;    ///< of every shard
     double context_ms = 0;  ///< time spent on making contexts and loading kernels
 };
 
-/// Equal ranges of `rows`, in order, each but the first of which begins with a whole group of
-/// kGroupRows rows of the model. There are at most `parts`: empty ones are left out.
+/// Equal ranges of `rows`, in order, each but the first of which begins with a whole unit of
+/// kUnitRows rows of the model. There are at most `parts`: empty ones are left out.
 std::vector<RowRange> split_rows(RowRange rows, std::size_t parts);
 /// One of them, numbered from 0, where empty ones are not left out.
 RowRange part_of_rows(RowRange rows, std::size_t parts, std::size_t part);

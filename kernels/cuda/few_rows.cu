@@ -5,8 +5,8 @@
 // one to end takes the best of all.
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/launches.hpp"
+#include "kernels/cuda/order_hits.cuh"
 #include "kernels/cuda/radix_select.cuh"
-#include "kernels/cuda/rank.cuh"
 
 namespace gloved::kernels::cuda {
 namespace {

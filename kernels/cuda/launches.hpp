@@ -13,8 +13,8 @@
 // rows in parts, and raises the cutoffs between parts.
 //
 // Where codes rule nothing out, `few_rows` scores the rows that a filter leaves, and `score` all
-// rows. It stores no score: each group of kGroupRows neighbouring rows has a maximum, and the k-th
-// largest of these is a floor, since k different rows reach it. The rows of the groups that reach
+// rows. It stores no score: each unit of kUnitRows neighbouring rows has a maximum, and the k-th
+// largest of these is a floor, since k different rows reach it. The rows of the units that reach
 // the floor are scored again.
 //
 // tests/support/fake_cuda has these functions and the runtime for tests without a GPU.
@@ -33,7 +33,7 @@
 namespace gloved::kernels::cuda {
 
 /// Neighbouring rows that share a maximum.
-inline constexpr std::uint32_t kGroupRows = 32;
+inline constexpr std::uint32_t kUnitRows = 32;
 /// Limit on the rows that all blocks of a launch together handle in one round of their loops
 /// (blocks_of_rounds). A block's loop ends when its next row number is beyond the last row; that
 /// number has 32 bits and must not wrap.
@@ -156,7 +156,7 @@ struct DeviceModel {
     std::uint32_t dim = 0;
     std::uint32_t stride = 0;  ///< floats from one vector to the next: dim rounded up to
                                ///< kStrideFloats, or dim with vectors_on_host
-    std::uint32_t groups = 0;  ///< rows / kGroupRows, rounded up
+    std::uint32_t units = 0;   ///< rows / kUnitRows, rounded up
     std::uint32_t uncovered_count = 0;
     bool vectors_on_host = false;
     DevicePlane plane;
@@ -283,7 +283,7 @@ struct FewWorkspace {
 /// launch_score up to kMaxScoredQueries, in launch_plane_pass up to kMaxPlanePass, for `answers`
 /// and `hits` more in passes of many queries.
 struct Workspace {
-    float* maxima = nullptr;            ///< (kMaxScoredQueries, groups) device
+    float* maxima = nullptr;            ///< (kMaxScoredQueries, units) device
     double* floors = nullptr;           ///< (kMaxScoredQueries) device
     std::uint32_t* counters = nullptr;  ///< (count, kCounters) device, 0 between passes
     Found* found = nullptr;      ///< device: (count, kFoundCapacity), in launch_plane_pass (count,
@@ -441,8 +441,8 @@ struct ScoredQuery {
 struct ScorePass {
     ScoredQuery queries[kMaxScoredQueries];
     std::uint32_t count = 0;
-    std::uint32_t first_group = 0;  ///< groups that no query's range leaves out altogether
-    std::uint32_t last_group = 0;
+    std::uint32_t first_unit = 0;  ///< units that no query's range leaves out altogether
+    std::uint32_t last_unit = 0;
     ScoreResult result = ScoreResult::maxima;
     /// A query with more vectors than a launch takes has several. Each but the first continues what
     /// Workspace::scores and divisors hold; each but the last goes on, and leaves it there.
@@ -450,10 +450,10 @@ struct ScorePass {
     bool goes_on = false;
 };
 
-/// Scores all rows of some groups canonically, each with up to kMaxScoreVectors vectors. Rows that
+/// Scores all rows of some units canonically, each with up to kMaxScoreVectors vectors. Rows that
 /// a query's rank, range, lists or min_score leave out have no maximum and no count, and NaN as
 /// score. Excluded rows are not counted and no hits, but have a maximum and a score. The rescored
-/// rows are those of every group whose maximum reaches the floor.
+/// rows are those of every unit whose maximum reaches the floor.
 cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries,
                          const ScorePass& pass, const Workspace& work, const DeviceShape& shape,
                          cudaStream_t stream);

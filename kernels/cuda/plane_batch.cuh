@@ -274,7 +274,7 @@ constexpr std::size_t kRowBytes = kWarp / kCanonicalLanes * kRowStride * sizeof(
 
 /// What the threads of a block work with. Functions that are not inlined take it by value, so that
 /// it stays in registers elsewhere.
-struct Pass {
+struct Context {
     const DeviceModel& model;
     BlockQueries queries;
     const PassShape& shape;

@@ -64,10 +64,10 @@ __device__ inline float kth_of_candidates(const float* scores, std::uint32_t cou
 /// The canonical dot product of a query with a row, as row_dot. A team loads 128 bytes at once, and
 /// each thread gets the components of its lane by way of `room`, which is the warp's.
 __device__ __noinline__ inline double dot_of(const DeviceModel& model, BlockQueries queries,
-                                             unsigned q, std::uint32_t row, unsigned part,
+                                             unsigned q, std::uint32_t row, unsigned lane,
                                              bool active, float* room) {
     if (queries.vectors == nullptr || model.vectors_on_host || room == nullptr)
-        return row_dot(model, queries.raw + std::size_t{q} * queries.stride, row, part, active);
+        return row_dot(model, queries.raw + std::size_t{q} * queries.stride, row, lane, active);
     constexpr unsigned kLoads = kRowLoad / 4 / kCanonicalLanes;
     constexpr unsigned kStored = kLoads / 2;
     const float* const vector = queries.vectors + std::size_t{q} * queries.stride;
@@ -79,7 +79,7 @@ __device__ __noinline__ inline double dot_of(const DeviceModel& model, BlockQuer
         uint4 loaded[kLoads];
 #pragma unroll
         for (unsigned j = 0; j < kLoads; ++j) {
-            const std::uint32_t at = begin / 4 + j * kCanonicalLanes + part;
+            const std::uint32_t at = begin / 4 + j * kCanonicalLanes + lane;
             loaded[j] = active && 4 * at < dim ? load_once(values + at) : uint4{0, 0, 0, 0};
         }
 #pragma unroll
@@ -87,14 +87,14 @@ __device__ __noinline__ inline double dot_of(const DeviceModel& model, BlockQuer
             __syncwarp();
 #pragma unroll
             for (unsigned j = 0; j < kStored; ++j)
-                reinterpret_cast<uint4*>(own)[j * kCanonicalLanes + part] =
+                reinterpret_cast<uint4*>(own)[j * kCanonicalLanes + lane] =
                     loaded[half * kStored + j];
             __syncwarp();
             // Products of zeros beyond the end change no sum.
 #pragma unroll
             for (unsigned j = 0; j < kRowRoom / kCanonicalLanes; ++j) {
-                const std::uint32_t i = begin + half * kRowRoom + j * kCanonicalLanes + part;
-                sum = __fma_rn(static_cast<double>(own[j * kCanonicalLanes + part]),
+                const std::uint32_t i = begin + half * kRowRoom + j * kCanonicalLanes + lane;
+                sum = __fma_rn(static_cast<double>(own[j * kCanonicalLanes + lane]),
                                static_cast<double>(vector[min(i, dim - 1)]), sum);
             }
         }
@@ -104,19 +104,19 @@ __device__ __noinline__ inline double dot_of(const DeviceModel& model, BlockQuer
 
 /// Finds the best estimate of each query in each warp's list, of the rows that were there when the
 /// warp told of this floor. The block's scouts call it.
-__device__ inline void best_of_lists(const Pass& pass, unsigned floor) {
-    BlockMemory& shared = pass.shared;
+__device__ inline void best_of_lists(const Context& context, unsigned floor) {
+    BlockMemory& shared = context.shared;
     const unsigned lane = threadIdx.x % kWarp;
     for (unsigned warp = threadIdx.x / kWarp - kScanWarps; warp < kScanWarps; warp += kScoutWarps) {
         Best* const best = shared.best[warp];
-        const Listed* const list = pass.list_of(warp);
+        const Listed* const list = context.list_of(warp);
         if (lane < kMaxPlanePass) best[lane] = 0;
         __syncwarp();
         for (std::uint32_t i = lane; i < shared.told_listed[floor][warp]; i += kWarp) {
             const Listed one = list[i];
             const unsigned q = one.query();
             const float weight = weight_of(one.projection(), one.residual());
-            const int sum = one.sum() << pass.shape.listed_shift;
+            const int sum = one.sum() << context.shape.listed_shift;
             const Best mine = make_best(estimate_of(sum, shared.centre[q], weight), one.row);
             if (mine > best[q]) atomicMax(&best[q], mine);
         }
@@ -124,13 +124,13 @@ __device__ inline void best_of_lists(const Pass& pass, unsigned floor) {
 }
 
 /// Scores the block's best rows of each query canonically for a floor.
-__device__ inline void score_best(const Pass& pass, float* scores) {
-    BlockMemory& shared = pass.shared;
-    const DeviceModel& model = pass.model;
-    const std::uint32_t of_query = pass.shape.candidates;
+__device__ inline void score_best(const Context& context, float* scores) {
+    BlockMemory& shared = context.shared;
+    const DeviceModel& model = context.model;
+    const std::uint32_t of_query = context.shape.candidates;
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned scout = threadIdx.x % kScoutThreads;
-    for (unsigned q = scout / kWarp; q < pass.queries.count; q += kScoutWarps) {
+    for (unsigned q = scout / kWarp; q < context.queries.count; q += kScoutWarps) {
         Best mine = lane < kScanWarps ? shared.best[lane][q] : 0;
         for (std::uint32_t i = 0; i < of_query; ++i) {
             Best most = mine;
@@ -147,17 +147,18 @@ __device__ inline void score_best(const Pass& pass, float* scores) {
     }
     wait_for_scouts();
     constexpr unsigned kTeams = kScoutThreads / kCanonicalLanes;
-    const std::uint32_t count = pass.queries.count * of_query;
+    const std::uint32_t count = context.queries.count * of_query;
     for (std::uint32_t base = 0; base < count; base += kTeams) {
         const std::uint32_t i = base + scout / kCanonicalLanes;
         const std::uint32_t row = i < count ? shared.candidates[i] : kNone;
         const std::uint32_t q = min(i, count - 1) / of_query;
         const bool active = row != kNone;
         const double norm = active ? model.norms[row] : 0;
-        const double dot = dot_of(model, pass.queries, q, active ? row : 0, scout % kCanonicalLanes,
-                                  active, pass.row_room());
+        const double dot = dot_of(model, context.queries, q, active ? row : 0,
+                                  scout % kCanonicalLanes, active, context.row_room());
         if (i >= count || scout % kCanonicalLanes > 0) continue;
-        const double score = active ? score_from_dot(dot, pass.queries[q].norm, norm) : -HUGE_VAL;
+        const double score =
+            active ? score_from_dot(dot, context.queries[q].norm, norm) : -HUGE_VAL;
         scores[q * kMaxCandidates + blockIdx.x * of_query + i % of_query] =
             isnan(score) ? minus_infinity() : __double2float_rd(score);
     }
@@ -165,23 +166,23 @@ __device__ inline void score_best(const Pass& pass, float* scores) {
 
 /// Finds the floors of all queries, one after the other: each is a score that k eligible rows
 /// reach, of which each block has scored its best. The scouts of all blocks call it.
-__device__ __noinline__ inline void find_floors(Pass pass) {
-    BlockMemory& shared = pass.shared;
-    const BlockQueries& queries = pass.queries;
+__device__ __noinline__ inline void find_floors(Context context) {
+    BlockMemory& shared = context.shared;
+    const BlockQueries& queries = context.queries;
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned scout = threadIdx.x % kScoutThreads;
-    for (unsigned floor = 0; floor < pass.shape.floors; ++floor) {
+    for (unsigned floor = 0; floor < context.shape.floors; ++floor) {
         shared.told[floor].wait();
         if (floor > 0) {
-            best_of_lists(pass, floor);
+            best_of_lists(context, floor);
             wait_for_scouts();
         }
-        float* const scores = pass.work.candidate_scores + floor * kFloorCandidates;
-        score_best(pass, scores);
-        wait_for_all_scouts(&pass.work.counters[kArrivedCounter], floor + 1);
+        float* const scores = context.work.candidate_scores + floor * kFloorCandidates;
+        score_best(context, scores);
+        wait_for_all_scouts(&context.work.counters[kArrivedCounter], floor + 1);
         for (unsigned q = scout / kWarp; q < queries.count; q += kScoutWarps) {
             const float reached =
-                kth_of_candidates(scores + q * kMaxCandidates, gridDim.x * pass.shape.candidates,
+                kth_of_candidates(scores + q * kMaxCandidates, gridDim.x * context.shape.candidates,
                                   queries[q].k_plus_excluded);
             if (lane == 0) shared.reached[q] = reached;
         }
@@ -191,13 +192,14 @@ __device__ __noinline__ inline void find_floors(Pass pass) {
             const double before = floor == 0 ? queries[q].min_score : shared.floors[q];
             const double score = fmax(static_cast<double>(shared.reached[q]), before);
             const planes::PlaneCutoff cutoff =
-                planes::plane_cutoff(shared.facts[q], score, pass.model.dim);
+                planes::plane_cutoff(shared.facts[q], score, context.model.dim);
             shared.floors[q] = score;
             shared.cutoffs[floor].of_projection[q] = cutoff.of_projection;
             shared.cutoffs[floor].of_residual[q] = cutoff.of_residual;
             shared.cutoffs[floor].constant[q] = cutoff.constant;
-            if (floor + 1 == pass.shape.floors && pass.shape.int8_stride > 0)
-                shared.int8_cutoffs[q] = int8_cutoff(shared.int8_facts[q], score, pass.model.dim);
+            if (floor + 1 == context.shape.floors && context.shape.int8_stride > 0)
+                shared.int8_cutoffs[q] =
+                    int8_cutoff(shared.int8_facts[q], score, context.model.dim);
         }
         shared.found[floor].arrive();
     }

@@ -13,9 +13,7 @@ namespace gloved::kernels::cuda {
 
 /// Warps of a block. There is one block a multiprocessor, since all blocks wait for one another.
 inline constexpr std::uint32_t kPlaneWarps = 12;
-/// Rows that a warp takes at once: two groups of the plane.
-inline constexpr std::uint32_t kUnitRows = 2 * planes::kGroupRows;
-static_assert(kUnitRows == kGroupRows);
+static_assert(kUnitRows == 2 * planes::kGroupRows);
 /// Shared memory of plane_query beside what PlaneGrid::dynamic_bytes says, rounded up.
 inline constexpr std::size_t kPlaneStaticShared = std::size_t{20} << 10;
 

@@ -17,10 +17,10 @@
 #include "kernels/cuda/int8_codes.cuh"
 #include "kernels/cuda/int8_cutoff.hpp"
 #include "kernels/cuda/launches.hpp"
+#include "kernels/cuda/order_hits.cuh"
 #include "kernels/cuda/plane_batch.cuh"
 #include "kernels/cuda/plane_floors.cuh"
 #include "kernels/cuda/plane_scan.cuh"
-#include "kernels/cuda/rank.cuh"
 #include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/shape.hpp"
 
@@ -29,11 +29,11 @@ namespace plane_batch {
 namespace {
 
 /// Writes the digits of all queries, and facts about them. The whole block calls it.
-__device__ void make_digits(const Pass& pass) {
-    BlockMemory& shared = pass.shared;
-    const PassShape& shape = pass.shape;
-    const BlockQueries& queries = pass.queries;
-    const std::uint32_t dim = pass.model.dim;
+__device__ void make_digits(const Context& context) {
+    BlockMemory& shared = context.shared;
+    const PassShape& shape = context.shape;
+    const BlockQueries& queries = context.queries;
+    const std::uint32_t dim = context.model.dim;
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned warp = threadIdx.x / kWarp;
     for (unsigned q = warp; q < queries.count; q += kWarps) {
@@ -41,8 +41,8 @@ __device__ void make_digits(const Pass& pass) {
         const auto component = [&](std::uint32_t i) {
             return shape.vector_bytes > 0 ? queries.vectors[begin + i] : queries.raw[begin + i];
         };
-        auto* const bytes = reinterpret_cast<std::int8_t*>(pass.digits);
-        std::int8_t* const int8_high = pass.int8_digits + std::size_t{q} * 2 * shape.int8_stride;
+        auto* const bytes = reinterpret_cast<std::int8_t*>(context.digits);
+        std::int8_t* const int8_high = context.int8_digits + std::size_t{q} * 2 * shape.int8_stride;
         const unsigned of_tile = 8 / shape.digit_bytes;
         const auto put = [&](unsigned column, unsigned i, int digit) {
             constexpr unsigned kDims = planes::kStepDims;
@@ -81,11 +81,11 @@ __device__ void make_digits(const Pass& pass) {
 }
 
 /// Writes what all threads of the block read, but for digits. The whole block calls it.
-__device__ void prepare(const Pass& pass, const DeviceQueries& on_device,
+__device__ void prepare(const Context& context, const DeviceQueries& on_device,
                         const InlineQueries& inlined) {
-    BlockMemory& shared = pass.shared;
-    const PassShape& shape = pass.shape;
-    const BlockQueries& queries = pass.queries;
+    BlockMemory& shared = context.shared;
+    const PassShape& shape = context.shape;
+    const BlockQueries& queries = context.queries;
     if (shape.vector_bytes > 0) {
 #pragma unroll 8
         for (std::uint32_t i = threadIdx.x; i < queries.count * queries.stride; i += kThreads)
@@ -97,7 +97,7 @@ __device__ void prepare(const Pass& pass, const DeviceQueries& on_device,
     for (std::uint32_t i = threadIdx.x; inlined.usable && i < inlined.excluded_count; i += kThreads)
         shared.excluded[i] = inlined.excluded[i];
     for (std::uint32_t i = threadIdx.x; i < shape.copies * shape.tiles * kWarp; i += kThreads)
-        pass.digits[i] = {0, 0};
+        context.digits[i] = {0, 0};
     if (threadIdx.x < kMaxPlanePass) {
         // Nothing reaches the cutoff of a query that there is not.
         for (Cutoffs& cutoffs : shared.cutoffs) {
@@ -119,11 +119,11 @@ __device__ void prepare(const Pass& pass, const DeviceQueries& on_device,
 
 /// Leaves those rows of the warp's list for which stays(row) is true. The warp calls it.
 template <class Stays>
-__device__ void keep(const Pass& pass, const Stays& stays) {
+__device__ void keep(const Context& context, const Stays& stays) {
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned warp = threadIdx.x / kWarp;
-    Listed* const list = pass.list_of(warp);
-    const std::uint32_t count = pass.shared.listed[warp];
+    Listed* const list = context.list_of(warp);
+    const std::uint32_t count = context.shared.listed[warp];
     __syncwarp();  // all have read it
     std::uint32_t left = 0;
     for (std::uint32_t begin = 0; begin < count; begin += kWarp) {
@@ -136,7 +136,7 @@ __device__ void keep(const Pass& pass, const Stays& stays) {
         left += static_cast<unsigned>(__popc(all));
         __syncwarp();
     }
-    if (lane == 0) pass.shared.listed[warp] = left;
+    if (lane == 0) context.shared.listed[warp] = left;
 }
 
 /// The number of rows in the lists of all warps.
@@ -150,15 +150,16 @@ __device__ std::uint32_t listed_in_block(const BlockMemory& shared) {
 /// Finds the i-th row of all lists, for a thread that asks in ascending order.
 class ListCursor {
   public:
-    __device__ explicit ListCursor(const Pass& pass) : pass_(pass) {}
+    __device__ explicit ListCursor(const Context& context) : context_(context) {}
 
     __device__ Listed* at(std::uint32_t i) {
-        while (i - before_ >= pass_.shared.listed[warp_]) before_ += pass_.shared.listed[warp_++];
-        return pass_.list_of(warp_) + (i - before_);
+        while (i - before_ >= context_.shared.listed[warp_])
+            before_ += context_.shared.listed[warp_++];
+        return context_.list_of(warp_) + (i - before_);
     }
 
   private:
-    const Pass& pass_;
+    const Context& context_;
     unsigned warp_ = 0;
     std::uint32_t before_ = 0;  ///< rows in the lists of the warps before
 };
@@ -191,15 +192,15 @@ struct RowCodes {
 };
 
 /// Marks the listed rows that int8 codes rule out by kNone. The whole block calls it.
-__device__ __noinline__ void cut(Pass pass) {
-    const PassShape& shape = pass.shape;
-    ListCursor lists(pass);
+__device__ __noinline__ void cut(Context context) {
+    const PassShape& shape = context.shape;
+    ListCursor lists(context);
     constexpr unsigned kTeams = kThreads / kCanonicalLanes;
     // Rows of a team whose codes are loaded together.
     constexpr unsigned kRows = 4;
-    const unsigned part = threadIdx.x % kCanonicalLanes;
+    const unsigned canonical_lane = threadIdx.x % kCanonicalLanes;
     const std::uint32_t pieces = shape.int8_stride / kInt8Step;
-    const std::uint32_t total = listed_in_block(pass.shared);
+    const std::uint32_t total = listed_in_block(context.shared);
     for (std::uint32_t base = threadIdx.x / kCanonicalLanes;
          base - threadIdx.x / kCanonicalLanes < total; base += kRows * kTeams) {
         Listed* of_row[kRows];
@@ -212,10 +213,10 @@ __device__ __noinline__ void cut(Pass pass) {
 #pragma unroll
         for (unsigned r = 0; r < kRows; ++r) {
             there[r] = base + r * kTeams < total;
-            of_row[r] = there[r] ? lists.at(base + r * kTeams) : pass.list_of(0);
+            of_row[r] = there[r] ? lists.at(base + r * kTeams) : context.list_of(0);
             query[r] = there[r] ? of_row[r]->query() : 0;
             if (!there[r]) continue;
-            const RowCodes of(pass.model, of_row[r]->row);
+            const RowCodes of(context.model, of_row[r]->row);
             there[r] = of.first != nullptr;
             if (!there[r]) continue;
             codes[r] = of.first;
@@ -224,7 +225,7 @@ __device__ __noinline__ void cut(Pass pass) {
         }
         int high[kRows] = {};
         int low[kRows] = {};
-        for (std::uint32_t first = part; first - part < pieces;
+        for (std::uint32_t first = canonical_lane; first - canonical_lane < pieces;
              first += kInt8Loads * kCanonicalLanes) {
             uint4 loaded[kRows][kInt8Loads];
 #pragma unroll
@@ -238,7 +239,7 @@ __device__ __noinline__ void cut(Pass pass) {
 #pragma unroll
             for (unsigned r = 0; r < kRows; ++r) {
                 const auto* const digits = reinterpret_cast<const uint4*>(
-                    pass.int8_digits + std::size_t{query[r]} * 2 * shape.int8_stride);
+                    context.int8_digits + std::size_t{query[r]} * 2 * shape.int8_stride);
 #pragma unroll
                 for (unsigned j = 0; j < kInt8Loads; ++j) {
                     const std::uint32_t v = first + j * kCanonicalLanes;
@@ -253,19 +254,19 @@ __device__ __noinline__ void cut(Pass pass) {
             int sum = 128 * high[r] + low[r];
             for (unsigned distance = kCanonicalLanes / 2; distance > 0; distance /= 2)
                 sum += __shfl_xor_sync(kWholeWarp, sum, distance);
-            if (part > 0 || !there[r] ||
-                !int8_rejects(sum, bounds[r], pass.shared.int8_cutoffs[query[r]]))
+            if (canonical_lane > 0 || !there[r] ||
+                !int8_rejects(sum, bounds[r], context.shared.int8_cutoffs[query[r]]))
                 continue;
             of_row[r]->row = kNone;
-            atomicAdd(&pass.shared.ruled_out[query[r]], 1U);
+            atomicAdd(&context.shared.ruled_out[query[r]], 1U);
         }
     }
 }
 
 /// Orders the found rows of a query and writes its answer. One warp calls it.
-__device__ __noinline__ void rank_by_warp(const DeviceQuery& query, double floor,
-                                          std::uint32_t* counters, const Found* found, Found* hits,
-                                          DeviceAnswer& answer) {
+__device__ __noinline__ void order_hits_by_warp(const DeviceQuery& query, double floor,
+                                                std::uint32_t* counters, const Found* found,
+                                                Found* hits, DeviceAnswer& answer) {
     const unsigned lane = threadIdx.x % kWarp;
     const std::uint32_t count = __ldcg(counters + kFoundCounter);
     const std::uint32_t rescored = __ldcg(counters + kRescoredCounter);
@@ -326,20 +327,20 @@ __global__ void __launch_bounds__(kThreads, 1)
                                model.stride,
                                on_device.any_filter || !on_device.all_rows};
     const unsigned warp = threadIdx.x / kWarp;
-    const Pass pass{model, queries, shape, work, shared, digits, int8_digits, lists};
+    const Context context{model, queries, shape, work, shared, digits, int8_digits, lists};
 
-    prepare(pass, on_device, inlined);
+    prepare(context, on_device, inlined);
     __syncthreads();
-    make_digits(pass);
+    make_digits(context);
     __syncthreads();
     if (warp < kScanWarps) {
-        scan<W>(pass);
+        scan<W>(context);
     } else {
-        find_floors(pass);
+        find_floors(context);
     }
     const Cutoffs& cutoffs = shared.cutoffs[shape.floors - 1];
     if (warp < kScanWarps) {
-        keep(pass, [&](const Listed& one) {
+        keep(context, [&](const Listed& one) {
             const unsigned q = one.query();
             const float least =
                 fmaf(one.projection(), cutoffs.of_projection[q],
@@ -349,17 +350,17 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
     __syncthreads();
     if (shape.int8_stride > 0) {
-        cut(pass);
+        cut(context);
         __syncthreads();
         if (warp < kScanWarps) {
-            keep(pass, [&](const Listed& one) { return one.row != kNone; });
+            keep(context, [&](const Listed& one) { return one.row != kNone; });
         }
         __syncthreads();
     }
 
     // The block's teams share what is left.
     constexpr unsigned kTeams = kThreads / kCanonicalLanes;
-    const unsigned part = threadIdx.x % kCanonicalLanes;
+    const unsigned canonical_lane = threadIdx.x % kCanonicalLanes;
     const auto take = [&](std::uint32_t q, std::uint32_t row, double norm, double dot) {
         const DeviceQuery& query = queries[q];
         atomicAdd(&shared.rescored[q], 1U);
@@ -370,11 +371,12 @@ __global__ void __launch_bounds__(kThreads, 1)
     };
     const auto score = [&](std::uint32_t q, std::uint32_t row, bool active) {
         const double norm = active ? model.norms[row] : 0;
-        const double dot = dot_of(model, queries, q, row, part, active, pass.row_room());
-        if (active && part == 0) take(q, row, norm, dot);
+        const double dot =
+            dot_of(model, queries, q, row, canonical_lane, active, context.row_room());
+        if (active && canonical_lane == 0) take(q, row, norm, dot);
     };
     const std::uint32_t total = listed_in_block(shared);
-    ListCursor left(pass);
+    ListCursor left(context);
     for (std::uint32_t base = 0; base < total; base += kTeams) {
         const std::uint32_t i = base + threadIdx.x / kCanonicalLanes;
         const Listed one = i < total ? *left.at(i) : Listed{};
@@ -402,9 +404,9 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
     if (!is_last_block(&work.counters[kBlocksDoneCounter])) return;
     for (unsigned q = warp; q < queries.count; q += kWarps) {
-        rank_by_warp(queries[q], shared.floors[q], work.counters + q * kCounters,
-                     work.found + std::size_t{q} * kBatchFound,
-                     work.hits + std::size_t{q} * kMaxBatchHits, work.answers[q]);
+        order_hits_by_warp(queries[q], shared.floors[q], work.counters + q * kCounters,
+                           work.found + std::size_t{q} * kBatchFound,
+                           work.hits + std::size_t{q} * kMaxBatchHits, work.answers[q]);
     }
 }
 
@@ -464,7 +466,7 @@ std::uint32_t excluded_rows(const DeviceQueries& queries) {
 PassShape shape_of(const DeviceModel& model, const DeviceQueries& queries,
                    const DeviceShape& device) {
     PassShape shape;
-    shape.blocks = blocks_of(model.groups, device);
+    shape.blocks = blocks_of(model.units, device);
     shape.copies = copies_of(model.dim);
     with_width(queries.count, [&](auto width) {
         shape.tiles = width.kTiles;
@@ -509,10 +511,10 @@ PassShape shape_of(const DeviceModel& model, const DeviceQueries& queries,
         std::min(std::clamp(kMinSampleRounds * queries.max_k_plus_excluded / kHitsOfSampleRound,
                             kMinSampleRounds, kMaxSampleRounds),
                  shape.deferrable);
-    shape.spread = divided_up(model.groups, warps * sample_rounds);
+    shape.spread = divided_up(model.units, warps * sample_rounds);
     // Of a model that has few units beside the sample, the first floor is good enough.
     shape.floors = shape.spread < kMinSpread ? 1 : kMaxFloors;
-    const std::uint32_t rounds = model.groups / warps;
+    const std::uint32_t rounds = model.units / warps;
     shape.floor_after[1] = rounds * 5 / 16;
     shape.floor_after[2] = rounds * 3 / 4;
     return shape;
@@ -543,7 +545,7 @@ std::uint32_t plane_pass_capacity(std::size_t dim, std::uint32_t int8_stride,
 
 bool plane_pass_serves(const DeviceModel& model, std::uint32_t k_plus_excluded,
                        const DeviceShape& shape) {
-    const std::uint32_t blocks = blocks_of(model.groups, shape);
+    const std::uint32_t blocks = blocks_of(model.units, shape);
     return model.plane.bytes != nullptr &&
            kCandidatesPerHit * k_plus_excluded <= blocks * max_candidates(blocks);
 }

@@ -17,9 +17,9 @@
 #include "kernels/cuda/int8_codes.cuh"
 #include "kernels/cuda/int8_cutoff.hpp"
 #include "kernels/cuda/launches.hpp"
+#include "kernels/cuda/order_hits.cuh"
 #include "kernels/cuda/plane_grid.hpp"
 #include "kernels/cuda/radix_select.cuh"
-#include "kernels/cuda/rank.cuh"
 #include "kernels/cuda/row_upper.hpp"
 #include "kernels/planes/shape.hpp"
 
@@ -151,14 +151,14 @@ __device__ void score_candidates(const DeviceModel& model, const DeviceQuery& qu
         candidates[before] = mine != minus_infinity() ? best_rows[lane] : kNone;
     }
     __syncwarp();
-    const unsigned part = lane % kCanonicalLanes;
+    const unsigned canonical_lane = lane % kCanonicalLanes;
     for (std::uint32_t base = 0; base < count; base += kWarp / kCanonicalLanes) {
         const std::uint32_t i = base + lane / kCanonicalLanes;
         const std::uint32_t row = i < count ? candidates[i] : kNone;
         const bool active = row != kNone;
         const double norm = active ? model.norms[row] : 0;
-        const double dot = row_dot(model, raw, row, part, active);
-        if (i >= count || part > 0) continue;
+        const double dot = row_dot(model, raw, row, canonical_lane, active);
+        if (i >= count || canonical_lane > 0) continue;
         const double score = active ? score_from_dot(dot, query.norm, norm) : -HUGE_VAL;
         scores[i] = isnan(score) ? minus_infinity() : __double2float_rd(score);
     }
@@ -471,7 +471,7 @@ __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, De
     if (lane == 0 && scored > 0) atomicAdd(&work.counters[kRescoredCounter], scored);
     if (ruled_out > 0) atomicAdd(&work.counters[kRuledOutCounter], ruled_out);
     if (!is_last_block(&work.counters[kBlocksDoneCounter])) return;
-    rank<kThreads>(query, floor, work);
+    order_hits<kThreads>(query, floor, work);
 }
 
 /// Rows of each block whose scores make the threshold.
@@ -509,7 +509,7 @@ cudaError_t load_plane_query_kernels() {
 bool plane_serves(const DeviceModel& model, std::uint32_t k_plus_excluded,
                   const DeviceShape& shape) {
     if (model.plane.bytes == nullptr) return false;
-    const PlaneGrid grid(model.groups, model.plane.steps, shape);
+    const PlaneGrid grid(model.units, model.plane.steps, shape);
     return k_plus_excluded * kCandidatesPerHit <=
            grid.blocks * block_candidates_of(k_plus_excluded, grid);
 }

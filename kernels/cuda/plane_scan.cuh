@@ -217,7 +217,7 @@ __device__ int sum_at(const QuerySums (&sums)[kCount], unsigned which) {
 /// Lists the thread's rows whose sums with a query reach the cutoff, behind the `count` rows of the
 /// warp's list, which has room for `room`. The warp calls it.
 template <class W>
-__device__ void list_rows(const Pass& pass, std::uint32_t room, std::uint32_t& count,
+__device__ void list_rows(const Context& context, std::uint32_t room, std::uint32_t& count,
                           const Cutoffs& cutoffs, std::uint32_t first, const Unit& unit,
                           const QuerySums (&sums)[W::kOfThread]) {
     const Bounds bounds(unit);
@@ -242,16 +242,16 @@ __device__ void list_rows(const Pass& pass, std::uint32_t room, std::uint32_t& c
     for (unsigned r = 0; r < kRowsOfThread; ++r) {
         constexpr unsigned kOfEveryQuery = 0x11111111;
         static_assert(kRowsOfThread == 4);
-        if (!bounds.there(r) || first + r >= pass.model.rows) reaching &= ~(kOfEveryQuery << r);
+        if (!bounds.there(r) || first + r >= context.model.rows) reaching &= ~(kOfEveryQuery << r);
     }
-    for (unsigned left = pass.queries.filtered ? reaching : 0; left != 0; left &= left - 1) {
+    for (unsigned left = context.queries.filtered ? reaching : 0; left != 0; left &= left - 1) {
         const unsigned bit = __ffs(static_cast<int>(left)) - 1;
-        if (!admits(pass.queries[W::query(bit / kRowsOfThread)], pass.model,
+        if (!admits(context.queries[W::query(bit / kRowsOfThread)], context.model,
                     first + bit % kRowsOfThread))
             reaching &= ~(1U << bit);
     }
     // Few threads have any, and hardly one has several: one of each thread at a time.
-    Listed* const list = pass.list_of(threadIdx.x / kWarp);
+    Listed* const list = context.list_of(threadIdx.x / kWarp);
     const unsigned before = (1U << threadIdx.x % kWarp) - 1;
     while (const unsigned having = __ballot_sync(kWholeWarp, reaching != 0)) {
         const std::uint32_t at = count + static_cast<std::uint32_t>(__popc(having & before));
@@ -260,12 +260,12 @@ __device__ void list_rows(const Pass& pass, std::uint32_t room, std::uint32_t& c
             const unsigned bit = __ffs(static_cast<int>(reaching)) - 1;
             const unsigned r = bit % kRowsOfThread;
             const unsigned q = W::query(bit / kRowsOfThread);
-            const int sum = shortened(sum_at(sums, bit), pass.shape.listed_shift);
+            const int sum = shortened(sum_at(sums, bit), context.shape.listed_shift);
             if (at < room) {
                 list[at] = {first + r, (static_cast<std::uint32_t>(sum) & kSumMask) | q << kSumBits,
                             half_word(unit.projections, r) | half_word(unit.residuals, r) << 16U};
             } else {
-                atomicOr(&pass.shared.overflowed, 1U << q);
+                atomicOr(&context.shared.overflowed, 1U << q);
             }
             reaching &= reaching - 1;
         }
@@ -274,26 +274,26 @@ __device__ void list_rows(const Pass& pass, std::uint32_t room, std::uint32_t& c
 
 /// Keeps a unit's sums until there is a floor. The warp calls it.
 template <class W>
-__device__ void defer(const Pass& pass, std::uint32_t place, std::uint32_t number, const Unit& unit,
-                      const QuerySums (&sums)[W::kOfThread]) {
+__device__ void defer(const Context& context, std::uint32_t place, std::uint32_t number,
+                      const Unit& unit, const QuerySums (&sums)[W::kOfThread]) {
     const unsigned lane = threadIdx.x % kWarp;
-    uint4* const kept = pass.deferred_at(place);
+    uint4* const kept = context.deferred_at(place);
     auto* const kept_sums = reinterpret_cast<uint2*>(kept + kWarp / kStepsOfProduct);
 #pragma unroll
     for (unsigned i = 0; i < W::kOfThread; ++i)
-        kept_sums[i * kWarp + lane] = pack(sums[i], pass.shape.deferred_shift);
+        kept_sums[i * kWarp + lane] = pack(sums[i], context.shape.deferred_shift);
     if (part_of_thread() == 0)
         kept[quad_of_thread()] = {unit.projections.x, unit.projections.y, unit.residuals.x,
                                   unit.residuals.y};
-    if (lane == 0) pass.shared.deferred_units[threadIdx.x / kWarp][place] = number;
+    if (lane == 0) context.shared.deferred_units[threadIdx.x / kWarp][place] = number;
     __syncwarp();
 }
 
 /// Raises the warp's best estimates by those of a unit in the sample. The warp calls it.
 template <class W>
-__device__ void note_best(const Pass& pass, std::uint32_t first, const Unit& unit,
+__device__ void note_best(const Context& context, std::uint32_t first, const Unit& unit,
                           const QuerySums (&sums)[W::kOfThread]) {
-    const BlockQueries& queries = pass.queries;
+    const BlockQueries& queries = context.queries;
     const Bounds bounds(unit);
 #pragma unroll
     for (unsigned i = 0; i < W::kOfThread; ++i) {
@@ -301,16 +301,16 @@ __device__ void note_best(const Pass& pass, std::uint32_t first, const Unit& uni
         Best best = 0;
 #pragma unroll
         for (unsigned r = 0; r < kRowsOfThread; ++r) {
-            if (!bounds.there(r) || first + r >= pass.model.rows || q >= queries.count ||
-                (queries.filtered && !admits(queries[q], pass.model, first + r)))
+            if (!bounds.there(r) || first + r >= context.model.rows || q >= queries.count ||
+                (queries.filtered && !admits(queries[q], context.model, first + r)))
                 continue;
             const float weight = weight_of(bounds.projections[r], bounds.residuals[r]);
-            const float estimate = estimate_of(sums[i].of[r], pass.shared.centre[q], weight);
+            const float estimate = estimate_of(sums[i].of[r], context.shared.centre[q], weight);
             best = max(best, make_best(estimate, first + r));
         }
         for (unsigned distance = kStepsOfProduct; distance < kWarp; distance *= 2)
             best = max(best, __shfl_xor_sync(kWholeWarp, best, distance));
-        Best& of_warp = pass.shared.best[threadIdx.x / kWarp][q];
+        Best& of_warp = context.shared.best[threadIdx.x / kWarp][q];
         if (quad_of_thread() == 0) of_warp = max(of_warp, best);
     }
 }
@@ -318,11 +318,12 @@ __device__ void note_best(const Pass& pass, std::uint32_t first, const Unit& uni
 /// Lists the rows of the warp's `deferred` units that reach the cutoffs of the first floor. The
 /// warp calls it.
 template <class W>
-__device__ void list_deferred(const Pass& pass, std::uint32_t deferred, std::uint32_t& listed) {
+__device__ void list_deferred(const Context& context, std::uint32_t deferred,
+                              std::uint32_t& listed) {
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned warp = threadIdx.x / kWarp;
     while (deferred > 0) {
-        const uint4* const kept = pass.deferred_at(--deferred);
+        const uint4* const kept = context.deferred_at(--deferred);
         const auto* const kept_sums =
             reinterpret_cast<const uint2*>(kept + kWarp / kStepsOfProduct);
         const uint4 bounds = kept[quad_of_thread()];
@@ -332,11 +333,11 @@ __device__ void list_deferred(const Pass& pass, std::uint32_t deferred, std::uin
             const uint2 packed = kept_sums[i * kWarp + lane];
 #pragma unroll
             for (unsigned r = 0; r < kRowsOfThread; ++r)
-                sums[i].of[r] = unpacked(packed, r) << pass.shape.deferred_shift;
+                sums[i].of[r] = unpacked(packed, r) << context.shape.deferred_shift;
         }
         __syncwarp();  // the list may take their place
-        list_rows<W>(pass, pass.room_beside(deferred), listed, pass.shared.cutoffs[0],
-                     first_row(pass.shared.deferred_units[warp][deferred]),
+        list_rows<W>(context, context.room_beside(deferred), listed, context.shared.cutoffs[0],
+                     first_row(context.shared.deferred_units[warp][deferred]),
                      {{bounds.x, bounds.y}, {bounds.z, bounds.w}}, sums);
     }
 }
@@ -346,12 +347,12 @@ __device__ void list_deferred(const Pass& pass, std::uint32_t deferred, std::uin
 /// others, so the last units are taken one by one, each a round before it is asked for.
 class UnitOrder {
   public:
-    __device__ explicit UnitOrder(const Pass& pass)
-        : counter_(pass.work.counters + kUnitCounter),
-          spread_(pass.shape.spread),
+    __device__ explicit UnitOrder(const Context& context)
+        : counter_(context.work.counters + kUnitCounter),
+          spread_(context.shape.spread),
           warps_(gridDim.x * kScanWarps),
           own_(blockIdx.x * kScanWarps + threadIdx.x / kWarp) {
-        const std::uint32_t units = pass.model.groups;
+        const std::uint32_t units = context.model.units;
         const std::uint32_t sample = (units + spread_ - 1) / spread_;
         own_sample_ = sample > own_ ? (sample - own_ - 1) / warps_ + 1 : 0;
         others_ = units - sample;
@@ -390,10 +391,10 @@ class UnitOrder {
 /// is, and tells the scouts when there is enough for the next. Until the first floor it keeps sums.
 /// The block's other warps call it.
 template <class W>
-__device__ void scan(const Pass& pass) {
-    const DeviceModel& model = pass.model;
-    const PassShape& shape = pass.shape;
-    BlockMemory& shared = pass.shared;
+__device__ void scan(const Context& context) {
+    const DeviceModel& model = context.model;
+    const PassShape& shape = context.shape;
+    BlockMemory& shared = context.shared;
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned warp = threadIdx.x / kWarp;
     std::uint32_t deferred = 0;
@@ -409,20 +410,20 @@ __device__ void scan(const Pass& pass) {
     };
     const auto use_first_floor = [&] {
         floors = 1;
-        list_deferred<W>(pass, deferred, listed);
+        list_deferred<W>(context, deferred, listed);
         deferred = 0;
     };
     const auto next_floor_is_there = [&] {
         return floors < shape.floors && __all_sync(kWholeWarp, shared.found[floors].is_complete());
     };
 
-    UnitOrder order(pass);
+    UnitOrder order(context);
     const std::uint32_t own_sample = order.own_sample();
     const auto unit_at = [&](std::uint32_t round) { return order.unit_at(round); };
-    const std::uint32_t room = pass.room_beside(0);
+    const std::uint32_t room = context.room_beside(0);
     if (own_sample == 0) tell();
     go_through<W>(
-        model.plane, shape, pass.digits, unit_at,
+        model.plane, shape, context.digits, unit_at,
         [&](std::uint32_t number, const Unit& unit, const QuerySums(&sums)[W::kOfThread]) {
             const std::uint32_t first = first_row(number);
             if (next_floor_is_there()) {
@@ -433,10 +434,10 @@ __device__ void scan(const Pass& pass) {
                 }
             }
             if (floors > 0) {
-                list_rows<W>(pass, room, listed, shared.cutoffs[floors - 1], first, unit, sums);
+                list_rows<W>(context, room, listed, shared.cutoffs[floors - 1], first, unit, sums);
             } else {
-                if (done < own_sample) note_best<W>(pass, first, unit, sums);
-                defer<W>(pass, deferred++, number, unit, sums);
+                if (done < own_sample) note_best<W>(context, first, unit, sums);
+                defer<W>(context, deferred++, number, unit, sums);
             }
             ++done;
             if (told == 0 && done == own_sample) tell();

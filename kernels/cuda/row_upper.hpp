@@ -23,7 +23,7 @@ struct UpperFacts {
 /// Computes UpperFacts.
 inline UpperFacts upper_facts(const planes::DigitFacts& digits, std::size_t dim) {
     return {static_cast<std::int32_t>(planes::kTopLevel * digits.sum),
-            static_cast<float>(digits.scale / planes::unit_of(dim)),
+            static_cast<float>(digits.scale / planes::stored_step(dim)),
             static_cast<float>(digits.remainder * (1 + 0x1p-20))};
 }
 

@@ -2,13 +2,13 @@
 // eight at a time (launches.hpp).
 //
 // Expected limit: memory for one vector on data-centre GPUs; for many, and on other GPUs, float64
-// arithmetic and the conversions to it. A warp takes a group of rows. Its teams multiply some rows
+// arithmetic and the conversions to it. A warp takes a unit of rows. Its teams multiply some rows
 // with some vectors at once, so that each component is loaded and converted once for them all. Then
 // each thread ends the scores of one row.
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/launches.hpp"
+#include "kernels/cuda/order_hits.cuh"
 #include "kernels/cuda/radix_select.cuh"
-#include "kernels/cuda/rank.cuh"
 
 namespace gloved::kernels::cuda {
 namespace {
@@ -25,18 +25,18 @@ struct Tile {
     static constexpr unsigned kRows = kTheRows;
     static constexpr unsigned kComponents = kTheComponents;  ///< of a thread
     static constexpr std::uint32_t kChunk = kComponents * kCanonicalLanes;
-    static_assert(kGroupRows % (kRows * kTeamsPerWarp) == 0 && kComponents % kHostComponents == 0);
+    static_assert(kUnitRows % (kRows * kTeamsPerWarp) == 0 && kComponents % kHostComponents == 0);
 };
 using OneVector = Tile<1, 2, 8>;
 using FourVectors = Tile<4, 4, 4>;
 using EightVectors = Tile<8, 2, 8>;
-static_assert(kGroupRows == kWarp);
+static_assert(kUnitRows == kWarp);
 
 constexpr unsigned kThresholdThreads = 1024;
 constexpr unsigned kCollectThreads = 256;
 constexpr unsigned kCollectBlocks = 4;  // a processor
 /// Values that a block's threads keep for the radix select. The kMaxKPlusExcluded-th largest of so
-/// many is hardly below that of all groups.
+/// many is hardly below that of all units.
 constexpr unsigned kMaximaApart = 8192;
 
 /// The score of a query and a row, while it takes in the query's vectors one by one.
@@ -94,11 +94,10 @@ __device__ void multiply_chunk(const DeviceModel& model, const float* const (&ro
 }
 
 /// Writes dots[v][r], the canonical dot products of the vectors from `first_vector` on with the
-/// rows of a group. Behind the last row and the last vector it repeats these. One warp calls it.
+/// rows of a unit. Behind the last row and the last vector it repeats these. One warp calls it.
 template <class Tile>
-__device__ void multiply(const DeviceModel& model, const DeviceQueries& queries,
-                         std::uint32_t group, std::uint32_t first_vector,
-                         double (*dots)[kGroupRows]) {
+__device__ void multiply(const DeviceModel& model, const DeviceQueries& queries, std::uint32_t unit,
+                         std::uint32_t first_vector, double (*dots)[kUnitRows]) {
     const unsigned lane = threadIdx.x % kCanonicalLanes;
     const unsigned team = threadIdx.x % kWarp / kCanonicalLanes;
     const std::uint32_t whole =
@@ -108,12 +107,12 @@ __device__ void multiply(const DeviceModel& model, const DeviceQueries& queries,
     for (unsigned v = 0; v < Tile::kVectors; ++v)
         vectors[v] =
             queries.raw + std::size_t{min(first_vector + v, queries.count - 1)} * model.stride;
-    for (unsigned first = 0; first < kGroupRows; first += Tile::kRows * kTeamsPerWarp) {
+    for (unsigned first = 0; first < kUnitRows; first += Tile::kRows * kTeamsPerWarp) {
         const float* rows[Tile::kRows];
         double sums[Tile::kRows][Tile::kVectors];
 #pragma unroll
         for (unsigned r = 0; r < Tile::kRows; ++r) {
-            const std::uint32_t row = group * kGroupRows + first + r * kTeamsPerWarp + team;
+            const std::uint32_t row = unit * kUnitRows + first + r * kTeamsPerWarp + team;
             rows[r] = row_of(model, min(row, model.rows - 1));
 #pragma unroll
             for (double& sum : sums[r]) sum = 0;
@@ -146,13 +145,13 @@ struct ScoreEnd {
         return row < model.rows && admits(query, model, row) && score >= query.min_score;
     }
 
-    /// The largest score of the group, rounded down, so that it stays a score that is reached.
+    /// The largest score of the unit, rounded down, so that it stays a score that is reached.
     __device__ void write_maximum(std::uint32_t q, std::uint32_t row, double score) const {
         const DeviceQuery& query = queries.queries[pass.queries[q].begin];
         const float best =
             warp_max(is_eligible(query, row, score) ? __double2float_rd(score) : minus_infinity());
-        if (row % kGroupRows == 0)
-            work.maxima[std::size_t{q} * model.groups + row / kGroupRows] = best;
+        if (row % kUnitRows == 0)
+            work.maxima[std::size_t{q} * model.units + row / kUnitRows] = best;
     }
 
     /// The number of the warp's rows that come before the query's target.
@@ -182,22 +181,22 @@ struct ScoreEnd {
 template <class Tile>
 __global__ __launch_bounds__(kThreads, 2) void score(DeviceModel model, DeviceQueries queries,
                                                      ScorePass pass, Workspace work) {
-    __shared__ double dots[kWarps][Tile::kVectors][kGroupRows];
+    __shared__ double dots[kWarps][Tile::kVectors][kUnitRows];
     __shared__ std::uint32_t counts[kMaxScoredQueries];
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned warp = threadIdx.x / kWarp;
     const ScoreEnd end{model, queries, pass, work};
     if (threadIdx.x < kMaxScoredQueries) counts[threadIdx.x] = 0;
     __syncthreads();
-    for (std::uint32_t group = pass.first_group + blockIdx.x * kWarps + warp;
-         group < pass.last_group; group += gridDim.x * kWarps) {
-        const std::uint32_t row = group * kGroupRows + lane;
+    for (std::uint32_t unit = pass.first_unit + blockIdx.x * kWarps + warp; unit < pass.last_unit;
+         unit += gridDim.x * kWarps) {
+        const std::uint32_t row = unit * kUnitRows + lane;
         const double norm = row < model.rows ? model.norms[row] : 0;
         RunningScore running;
         if (pass.continues && row < model.rows) running = {work.scores[row], work.divisors[row]};
         std::uint32_t q = 0;
         for (std::uint32_t begin = 0; begin < queries.count; begin += Tile::kVectors) {
-            multiply<Tile>(model, queries, group, begin, dots[warp]);
+            multiply<Tile>(model, queries, unit, begin, dots[warp]);
             for (std::uint32_t v = begin; v < min(begin + Tile::kVectors, queries.count); ++v) {
                 const double dot = dots[warp][v - begin][lane];
                 running.take(pass.queries[q], v,
@@ -232,22 +231,22 @@ __global__ __launch_bounds__(kThreads, 2) void score(DeviceModel model, DeviceQu
     if (threadIdx.x == 0) work.counters[kBlocksDoneCounter] = 0;
 }
 
-/// Finds the floors of the queries from their groups' maxima, a block each: the k-th largest
+/// Finds the floors of the queries from their units' maxima, a block each: the k-th largest
 /// maximum of a query, or a little less, or its min_score.
 __global__ __launch_bounds__(kThresholdThreads) void threshold(DeviceModel model,
                                                                DeviceQueries queries,
                                                                ScorePass pass, Workspace work) {
     const std::uint32_t q = blockIdx.x;
     const DeviceQuery& query = queries.queries[pass.queries[q].begin];
-    const float* const maxima = work.maxima + std::size_t{q} * model.groups + pass.first_group;
+    const float* const maxima = work.maxima + std::size_t{q} * model.units + pass.first_unit;
     const float reached =
         kth_largest_lower_bound<kThresholdThreads, kMaximaApart / kThresholdThreads>(
-            maxima, pass.last_group - pass.first_group, query.k_plus_excluded);
+            maxima, pass.last_unit - pass.first_unit, query.k_plus_excluded);
     if (threadIdx.x == 0) work.floors[q] = fmax(static_cast<double>(reached), query.min_score);
 }
 
-/// Scores the groups whose maximum reaches the floor again, one row a team, and finds the rows that
-/// reach it. The blocks of a query (blockIdx.y) share its groups; the last to end ranks what all
+/// Scores the units whose maximum reaches the floor again, one row a team, and finds the rows that
+/// reach it. The blocks of a query (blockIdx.y) share its units; the last to end orders what all
 /// have found.
 __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, DeviceQueries queries,
                                                            ScorePass pass, Workspace all) {
@@ -263,25 +262,25 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
     const float cutoff = __double2float_rd(floor);
     const unsigned lane = threadIdx.x % kCanonicalLanes;
 
-    __shared__ std::uint32_t candidates[kCollectThreads];  // groups
+    __shared__ std::uint32_t candidates[kCollectThreads];  // units
     __shared__ std::uint32_t candidate_count;
     std::uint32_t scored = 0;
-    for (std::uint32_t begin = pass.first_group + blockIdx.x * kCollectThreads;
-         begin < pass.last_group; begin += gridDim.x * kCollectThreads) {
+    for (std::uint32_t begin = pass.first_unit + blockIdx.x * kCollectThreads;
+         begin < pass.last_unit; begin += gridDim.x * kCollectThreads) {
         if (threadIdx.x == 0) candidate_count = 0;
         __syncthreads();
-        const std::uint32_t group = begin + threadIdx.x;
-        const float maximum = group < pass.last_group
-                                  ? all.maxima[std::size_t{q} * model.groups + group]
+        const std::uint32_t unit = begin + threadIdx.x;
+        const float maximum = unit < pass.last_unit
+                                  ? all.maxima[std::size_t{q} * model.units + unit]
                                   : minus_infinity();
-        // -infinity: no row of the group is eligible, even where the floor is -infinity too.
+        // -infinity: no row of the unit is eligible, even where the floor is -infinity too.
         if (maximum >= cutoff && maximum != minus_infinity())
-            candidates[atomicAdd(&candidate_count, 1U)] = group;
+            candidates[atomicAdd(&candidate_count, 1U)] = unit;
         __syncthreads();
         for (std::uint32_t base = threadIdx.x / kWarp * kTeamsPerWarp;
-             base < candidate_count * kGroupRows; base += kCollectThreads / kWarp * kTeamsPerWarp) {
+             base < candidate_count * kUnitRows; base += kCollectThreads / kWarp * kTeamsPerWarp) {
             const std::uint32_t i = base + threadIdx.x % kWarp / kCanonicalLanes;
-            const std::uint32_t row = candidates[i / kGroupRows] * kGroupRows + i % kGroupRows;
+            const std::uint32_t row = candidates[i / kUnitRows] * kUnitRows + i % kUnitRows;
             const bool active = row < model.rows && admits(query, model, row);
             const double norm = active ? model.norms[row] : 0;
             RunningScore running;
@@ -302,7 +301,7 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
     scored = warp_sum(scored);
     if (threadIdx.x % kWarp == 0 && scored > 0) atomicAdd(&work.counters[kRescoredCounter], scored);
     if (!is_last_block(&work.counters[kBlocksDoneCounter])) return;
-    rank<kCollectThreads>(query, floor, work);
+    order_hits<kCollectThreads>(query, floor, work);
 }
 
 /// Selects each query's hits from its maxima.
@@ -312,10 +311,10 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
     threshold<<<pass.count, kThresholdThreads, 0, stream>>>(model, queries, pass, work);
     if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
     // Blocks that fill the device, and no more than there are pieces of work.
-    const std::uint32_t groups = pass.last_group - pass.first_group;
-    const std::uint32_t pieces = (groups + kCollectThreads - 1) / kCollectThreads;
+    const std::uint32_t units = pass.last_unit - pass.first_unit;
+    const std::uint32_t pieces = (units + kCollectThreads - 1) / kCollectThreads;
     const unsigned filling = static_cast<unsigned>(shape.processors) * kCollectBlocks;
-    const unsigned blocks = blocks_of_rounds(min(pieces, filling), kCollectThreads * kGroupRows);
+    const unsigned blocks = blocks_of_rounds(min(pieces, filling), kCollectThreads * kUnitRows);
     collect<<<dim3(blocks, pass.count), kCollectThreads, 0, stream>>>(model, queries, pass, work);
     return cudaGetLastError();
 }
@@ -330,7 +329,7 @@ cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries,
                          const ScorePass& pass, const Workspace& work, const DeviceShape& shape,
                          cudaStream_t stream) {
     const unsigned blocks = blocks_of_rounds(
-        static_cast<unsigned>(shape.processors) * kBlocksPerProcessor, kWarps * kGroupRows);
+        static_cast<unsigned>(shape.processors) * kBlocksPerProcessor, kWarps * kUnitRows);
     const auto kernel = queries.count == 1   ? score<OneVector>
                         : queries.count <= 4 ? score<FourVectors>
                                              : score<EightVectors>;

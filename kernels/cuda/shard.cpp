@@ -128,7 +128,7 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
                                              bool timed, ThreadPool* writers) {
     assert(rows.size() <= kMaxShardRows);
     assert(residency.vectors || residency.plane || residency.code_tiles);
-    assert(!residency.plane || rows.first % kGroupRows == 0);
+    assert(!residency.plane || rows.first % kUnitRows == 0);
     if (Status used = use_device(device.device); !used) return used.error();
     const std::size_t uncovered =
         planes::uncovered_rows(model.norms().subspan(rows.first, rows.size())).size();
@@ -524,7 +524,7 @@ Status Shard::start_score(std::span<const ScoreQuery> queries, ScoreResult resul
     std::vector<PassQuery> vectors;
     ScorePass pass;
     pass.result = result;
-    pass.first_group = model_.groups;
+    pass.first_unit = model_.units;
     RowRange range;
     for (const ScoreQuery& query : queries) {
         const auto begin = static_cast<std::uint32_t>(vectors.size());
@@ -538,11 +538,10 @@ Status Shard::start_score(std::span<const ScoreQuery> queries, ScoreResult resul
             .is_product = query.is_product,
             .target = {query.target.score, query.target.row, 0}};
         range = local(query.query.rows);
-        pass.first_group =
-            std::min(pass.first_group, static_cast<std::uint32_t>(range.first / kGroupRows));
-        pass.last_group =
-            std::max(pass.last_group,
-                     static_cast<std::uint32_t>((range.last + kGroupRows - 1) / kGroupRows));
+        pass.first_unit =
+            std::min(pass.first_unit, static_cast<std::uint32_t>(range.first / kUnitRows));
+        pass.last_unit = std::max(
+            pass.last_unit, static_cast<std::uint32_t>((range.last + kUnitRows - 1) / kUnitRows));
     }
     slots_[0].hits_stride = kMaxHits;
     if (result != ScoreResult::scores) return score(vectors, pass);

@@ -79,7 +79,7 @@ class Shard {
 
     /// Allocates the memory for `rows` of `model`; `fill`, `fill_lists`, `fill_plane` and
     /// upload_vectors (upload.hpp) fill them. `timed`: whether to measure device_ms. With a plane,
-    /// rows.first must be a multiple of the plane's kGroupRows. `writers`, or nullptr, write the
+    /// rows.first must be a multiple of the plane's kUnitRows. `writers`, or nullptr, write the
     /// queries' vectors for the device. Shards may share them.
     static Result<std::unique_ptr<Shard>> create(const format::Model& model, RowRange rows,
                                                  const DeviceFacts& device,

@@ -53,7 +53,7 @@ DeviceModel lay_out_model(Arena& arena, const ShardSizes& n, ShardMemory& memory
         arena.device<std::uint32_t>(kMaxLists * kMaxFewRows, n.residency.lists && few);
     model.rows = static_cast<std::uint32_t>(n.rows);
     model.stride = static_cast<std::uint32_t>(n.stride);
-    model.groups = static_cast<std::uint32_t>(n.groups);
+    model.units = static_cast<std::uint32_t>(n.units);
     model.uncovered_count = static_cast<std::uint32_t>(n.uncovered);
     model.vectors_on_host = !n.residency.vectors;
     return model;
@@ -67,7 +67,7 @@ Workspace lay_out_work(Arena& arena, const ShardSizes& n) {
     const bool few = tiles && n.residency.vectors;
     const std::size_t keys = max_code_sample_keys(static_cast<std::uint32_t>(n.tiles));
     Workspace work;
-    work.maxima = arena.device<float>(kScored * n.groups);
+    work.maxima = arena.device<float>(kScored * n.units);
     work.floors = arena.device<double>(kScored);
     work.counters = arena.device<std::uint32_t>(n.counters);
     work.found =
@@ -107,7 +107,7 @@ ShardSizes::ShardSizes(std::size_t shard_rows, std::size_t dim, std::size_t unco
     : residency(held), rows(shard_rows), uncovered(uncovered_rows), plane{shard_rows, dim} {
     const auto width = static_cast<std::uint32_t>(dim);
     stride = held.vectors ? rounded_up(dim, kStrideFloats) : dim;
-    groups = divided_up(rows, kGroupRows);
+    units = divided_up(rows, kUnitRows);
     if (held.int8_codes && !held.vectors && dim <= kMaxInt8Dim)
         int8_stride = cuda::int8_stride(width);
     if (held.code_tiles) code_pass = code_pass_capacity();
@@ -124,7 +124,7 @@ ShardSizes::ShardSizes(std::size_t shard_rows, std::size_t dim, std::size_t unco
             dim,
             static_cast<std::uint32_t>(int8_stride > 0 ? std::max(int8_stride, code_width) : 0),
             shape);
-    if (held.plane) uppers = PlaneGrid(groups, plane.steps(), shape).uppers();
+    if (held.plane) uppers = PlaneGrid(units, plane.steps(), shape).uppers();
     counters = std::max<std::size_t>(kMaxScoredQueries, plane_pass) * kCounters;
     inputs = std::max({std::size_t{kMaxScoreVectors}, plane_pass, code_pass});
     excluded = std::max(inputs * kMaxBatchKPlusExcluded, kMinExcluded);

@@ -54,7 +54,7 @@ struct ShardSizes {
     std::size_t uncovered = 0;
     planes::PlaneShape plane;
     std::size_t stride = 0;       ///< floats of a vector, with padding
-    std::size_t groups = 0;       ///< groups of kGroupRows rows
+    std::size_t units = 0;        ///< units of kUnitRows rows
     std::size_t uppers = 0;       ///< bounds of a query that blocks' shared memory does not hold
     std::size_t plane_pass = 0;   ///< maximum number of queries of a pass over the plane
     std::size_t code_pass = 0;    ///< of a pass over code tiles

@@ -19,17 +19,17 @@ namespace gloved::kernels::planes {
 inline constexpr int kTopLevel = 15;
 /// A code of the fine plane, in 0 … 127, stands for the level 2 a − 127 (§10).
 inline constexpr int kFineTopLevel = 127;
-/// The largest stored projection or residual. They are stored in units of the top level, times
-/// √dim / kUnits (§3).
-inline constexpr double kUnits = 65535.0;
+/// The largest stored projection or residual. They are stored in steps of the top level, times
+/// √dim / kStoredSteps (§3).
+inline constexpr double kStoredSteps = 65535.0;
 
-/// A stored projection or residual differs from the exact one by less than this many units, to the
+/// A stored projection or residual differs from the exact one by less than this many steps, to the
 /// safe side (§3).
 inline constexpr double kStoredWithin = 1.5;
 
-/// The unit of stored projections and residuals.
-GLOVED_HOST_DEVICE inline double unit_of(std::size_t dim, int top_level = kTopLevel) {
-    return top_level * sqrt(static_cast<double>(dim)) / kUnits;
+/// The step of stored projections and residuals.
+GLOVED_HOST_DEVICE inline double stored_step(std::size_t dim, int top_level = kTopLevel) {
+    return top_level * sqrt(static_cast<double>(dim)) / kStoredSteps;
 }
 
 /// The largest digit of a query if digits have two signed bytes (128 high + low), and one.
@@ -74,14 +74,14 @@ GLOVED_HOST_DEVICE inline PlaneCutoff plane_cutoff(const DigitFacts& digits, dou
     if (!(cosine >= 0)) return {0, 0, -HUGE_VALF};
     if (cosine >= 1) return {0, 0, HUGE_VALF};
     const double sine = sqrt((1 - cosine) * (1 + cosine)) * (1 + 0x1p-40);
-    const double to_sum = unit_of(dim, top_level) * 0.5 / digits.scale;
+    const double to_sum = stored_step(dim, top_level) * 0.5 / digits.scale;
     // |c| is at most the sum of its two parts. The true projection is a little longer than the
     // stored one.
     const double of_projection = (cosine - digits.remainder) * to_sum;
     const double of_residual = (sine + digits.remainder) * to_sum;
     double constant = 0.5 * top_level * digits.sum - kStoredWithin * digits.remainder * to_sum;
-    const double largest =
-        top_level * digits.size + kUnits * (fabs(of_projection) + of_residual) + fabs(constant);
+    const double largest = top_level * digits.size +
+                           kStoredSteps * (fabs(of_projection) + of_residual) + fabs(constant);
     constant -= 16 * kHalfUlp * largest;
     return {static_cast<float>(of_projection), static_cast<float>(of_residual),
             static_cast<float>(constant)};
@@ -95,7 +95,7 @@ GLOVED_HOST_DEVICE inline double plane_lower(const DigitFacts& digits, std::int3
     const double product = 2.0 * sum - top_level * digits.sum;
     const double length = sqrt(projection * projection + residual * residual);
     const double to_code =
-        product * (digits.scale / unit_of(dim, top_level)) / (length + kStoredWithin) -
+        product * (digits.scale / stored_step(dim, top_level)) / (length + kStoredWithin) -
         (digits.remainder + 1e-9);
     if (!(to_code >= 0)) return -HUGE_VAL;
     const double left = (1 - to_code) * (1 + to_code);

@@ -60,7 +60,7 @@ RowCode encode_fine_row(std::span<const float> row, double norm) {
     // Of a damaged row, a lower bound would prove nothing: one that is not finite, or has another
     // norm.
     if (!(std::abs(std::sqrt(square) - norm) <= kSameNorm * norm)) sums.product = 0;
-    const StoredBounds stored = stored_bounds(sums, norm, unit_of(dim, kFineTopLevel));
+    const StoredBounds stored = stored_bounds(sums, norm, stored_step(dim, kFineTopLevel));
     code.projection = stored.projection;
     code.residual = stored.residual;
     return code;

@@ -11,14 +11,14 @@
 namespace gloved::kernels::planes {
 namespace {
 
-/// In units: far more than float64 can be off by (§3).
+/// In steps: far more than float64 can be off by (§3).
 constexpr double kGuard = 0.25;
 constexpr std::size_t kGrainGroups = 256;
 
 constexpr int kLow = 128;  // Q = kLow · high + low
 
-std::uint16_t to_stored(double units) {
-    return static_cast<std::uint16_t>(std::clamp(units, 0.0, kUnits));
+std::uint16_t to_stored(double steps) {
+    return static_cast<std::uint16_t>(std::clamp(steps, 0.0, kStoredSteps));
 }
 
 std::size_t code_room(std::size_t dim) { return (dim + kCodeLanes - 1) / kCodeLanes * kCodeLanes; }
@@ -26,21 +26,22 @@ std::size_t code_room(std::size_t dim) { return (dim + kCodeLanes - 1) / kCodeLa
 /// `codes`: room for code_room(dim).
 StoredBounds encode(const EncodeKernel& kernel, std::span<const float> row, double norm,
                     std::uint8_t* codes) {
-    return stored_bounds(kernel.encode(row.data(), row.size(), codes), norm, unit_of(row.size()));
+    return stored_bounds(kernel.encode(row.data(), row.size(), codes), norm,
+                         stored_step(row.size()));
 }
 
 }  // namespace
 
-StoredBounds stored_bounds(const CodeSums& sums, double norm, double unit) {
+StoredBounds stored_bounds(const CodeSums& sums, double norm, double step) {
     const double projection = sums.product / norm;
     // Only a damaged row has another projection: it is not finite, or has another norm than stored
     // (§3). Every query reads its vector.
     constexpr double kLongest = 1 + 1e-9;  // of the codes' length, squared
     if (!(projection > 0 && projection * projection <= sums.square * kLongest))
-        return {0, static_cast<std::uint16_t>(kUnits)};
+        return {0, static_cast<std::uint16_t>(kStoredSteps)};
     const double residual = std::sqrt(std::max(0.0, sums.square - projection * projection));
-    return {to_stored(std::floor(projection / unit - kGuard)),
-            to_stored(std::ceil(residual / unit + kGuard))};
+    return {to_stored(std::floor(projection / step - kGuard)),
+            to_stored(std::ceil(residual / step + kGuard))};
 }
 
 RowCode encode_row(std::span<const float> row, double norm, const EncodeKernel& kernel) {

@@ -22,9 +22,9 @@ namespace gloved::kernels::planes {
 /// The code of one row, as stored.
 struct RowCode {
     std::vector<std::uint8_t> codes;  ///< (dim), 0 … the top level
-    std::uint16_t projection = 0;     ///< see HACKING.md's glossary; in units of unit_of, rounded
-                                      ///< down by less than kStoredWithin
-    std::uint16_t residual = 0;       ///< the same, rounded up by less than kStoredWithin
+    std::uint16_t projection = 0;  ///< see HACKING.md's glossary; in steps of stored_step, rounded
+                                   ///< down by less than kStoredWithin
+    std::uint16_t residual = 0;    ///< the same, rounded up by less than kStoredWithin
 };
 
 /// A row's projection and residual, as stored (§3).
@@ -33,9 +33,9 @@ struct StoredBounds {
     std::uint16_t residual = 0;
 };
 
-/// Rounds projection and residual of a row with this norm and these sums to units of `unit`, each
+/// Rounds projection and residual of a row with this norm and these sums to steps of `step`, each
 /// to its safe side.
-StoredBounds stored_bounds(const CodeSums& sums, double norm, double unit);
+StoredBounds stored_bounds(const CodeSums& sums, double norm, double step);
 
 /// Encodes a row of this norm, which `bound_covers`. The result is the same on every machine and
 /// with every `kernel`.

@@ -70,9 +70,8 @@ std::size_t bytes_without_vectors(const format::Model& model, std::size_t shards
     std::size_t first = 0;
     for (std::size_t shard = 1; shard <= shards; ++shard) {
         // As the plan of an engine splits rows: shards begin with whole groups.
-        const std::size_t last = shard == shards
-                                     ? model.rows()
-                                     : model.rows() * shard / shards / kGroupRows * kGroupRows;
+        const std::size_t last =
+            shard == shards ? model.rows() : model.rows() * shard / shards / kUnitRows * kUnitRows;
         if (last > first) {
             bytes += Shard::bytes_needed(last - first, model.dim(), device->shape, residency);
             std::size_t scratch = 0;

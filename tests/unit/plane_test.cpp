@@ -510,7 +510,7 @@ TEST(Plane, UpperBoundsRoundByLessThanIsAdded) {
         const std::size_t dim = 1 + random() % 400;
         const double d = std::floor(std::exp(between(std::log(1e4), std::log(9e8))));
         digits.scale =
-            std::abs(std::clamp(aim, -1.0, 1.0)) * length / d * kernels::planes::unit_of(dim);
+            std::abs(std::clamp(aim, -1.0, 1.0)) * length / d * kernels::planes::stored_step(dim);
         digits.remainder = i % 2 == 0 ? std::exp(between(-12, -2)) : 0x1p-45;
         if (!(digits.scale > 0)) continue;
         const auto facts = kernels::cuda::upper_facts(digits, dim);
@@ -519,7 +519,7 @@ TEST(Plane, UpperBoundsRoundByLessThanIsAdded) {
         const float upper = kernels::cuda::row_upper(sum, static_cast<float>(p),
                                                      static_cast<float>(h), facts, estimate);
         const long double wanted = exact_upper(
-            2.0 * sum, digits.scale / kernels::planes::unit_of(dim), digits.remainder, p, h);
+            2.0 * sum, digits.scale / kernels::planes::stored_step(dim), digits.remainder, p, h);
         least = std::min(least, static_cast<long double>(upper) - wanted);
     }
     EXPECT_GT(least, static_cast<long double>(kernels::cuda::kUpperSlack) - 1e-6L);

@@ -36,7 +36,7 @@ constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 // What float64 may be off by, for dim <= 4096 (docs/certified-search.md §3): P by less than 10⁻¹²
 // |c|, so that P² is by less than 2.1 · 10⁻¹² c·c, and the squares of what is stored by less than
 // 10⁻¹⁵ of themselves, which is at most 225 c·c. What passes with these allowances holds. What
-// gloved-convert stores stays a seventh of a unit within each limit, far more than they take.
+// gloved-convert stores stays a seventh of a step within each limit, far more than they take.
 constexpr double kProjectionTolerance = 2e-12;
 constexpr double kSquareTolerance = 3e-12;
 
@@ -81,26 +81,26 @@ std::string fault_of(std::span<const float> vector, const StoredRow& stored) {
         lanes[i % kernels::kCanonicalLanes] += static_cast<double>(vector[i]) * level;
         square += level * level;
     }
-    const double unit = kernels::planes::unit_of(vector.size());
+    const double step = kernels::planes::stored_step(vector.size());
     const double norm = kernels::canonical_norm(vector.data(), vector.size());
     const double projection = kernels::combine_lanes(lanes) / norm;
     const double allowance = kProjectionTolerance * std::sqrt(square);
     // Comparisons are written so that NaN fails.
-    if (!(stored.projection * unit <= projection - allowance &&
-          projection + allowance < (stored.projection + kernels::planes::kStoredWithin) * unit)) {
+    if (!(stored.projection * step <= projection - allowance &&
+          projection + allowance < (stored.projection + kernels::planes::kStoredWithin) * step)) {
         return fmt::format(
             "its projection is stored as {} units, its codes and its vector give {:.6g}",
-            stored.projection, projection / unit);
+            stored.projection, projection / step);
     }
     // The residual lies between these.
-    const double most = stored.residual * unit;
-    const double least = (stored.residual - kernels::planes::kStoredWithin) * unit;
+    const double most = stored.residual * step;
+    const double least = (stored.residual - kernels::planes::kStoredWithin) * step;
     const double of_projection = projection * projection;
     if (!(most * most + of_projection >= square * (1 + kSquareTolerance) &&
           (least <= 0 || least * least + of_projection < square * (1 - kSquareTolerance)))) {
         return fmt::format(
             "its residual is stored as {} units, its codes and its vector give {:.6g}",
-            stored.residual, std::sqrt(std::max(0.0, square - projection * projection)) / unit);
+            stored.residual, std::sqrt(std::max(0.0, square - projection * projection)) / step);
     }
     return {};
 }

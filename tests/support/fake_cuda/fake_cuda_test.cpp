@@ -340,7 +340,7 @@ class FakeLaunches : public FakeCuda {
     static constexpr std::uint32_t kRows = 1000;
     static constexpr std::uint32_t kDim = 10;
     static constexpr std::uint32_t kStride = 12;
-    static constexpr std::uint32_t kGroups = (kRows + kGroupRows - 1) / kGroupRows;
+    static constexpr std::uint32_t kUnits = (kRows + kUnitRows - 1) / kUnitRows;
     static constexpr std::uint32_t kQueries = 3;
 
     void SetUp() override {
@@ -357,7 +357,7 @@ class FakeLaunches : public FakeCuda {
         queries_.count = kQueries;
         queries_.max_k_plus_excluded = query_list_[0].k_plus_excluded;
         queries_.all_rows = false;
-        work_.maxima = static_cast<float*>(allocate(kQueries * kGroups * sizeof(float)));
+        work_.maxima = static_cast<float*>(allocate(kQueries * kUnits * sizeof(float)));
         work_.floors = static_cast<double*>(allocate(kQueries * sizeof(double)));
         work_.counters = upload(std::vector<std::uint32_t>(kQueries * kCounters, 0));
         work_.found = static_cast<Found*>(allocate(kQueries * kFoundCapacity * sizeof(Found)));
@@ -414,7 +414,7 @@ class FakeLaunches : public FakeCuda {
         model_.first_row = 7000;
         model_.dim = kDim;
         model_.stride = kStride;
-        model_.groups = kGroups;
+        model_.units = kUnits;
         model_.uncovered_count = static_cast<std::uint32_t>(uncovered_.size());
         ASSERT_EQ(launch_pad_rows(packed, kRows, kDim, kStride, padded_, stream_), cudaSuccess);
     }
@@ -501,7 +501,7 @@ class FakeLaunches : public FakeCuda {
             pass.queries[q].positives_end = pass.queries[q].end = q + 1;
         }
         pass.count = count;
-        pass.last_group = kGroups;
+        pass.last_unit = kUnits;
         pass.result = result;
         return pass;
     }
@@ -602,10 +602,10 @@ TEST_F(FakeLaunches, SeveralQueriesShareAScorePass) {
     ASSERT_EQ(launch(pass_of(kQueries)), cudaSuccess);
     for (std::uint32_t q = 0; q < kQueries; ++q) {
         expect_hits(q, q);
-        // Of few groups the rows are more than candidates.
+        // Of few units the rows are more than candidates.
         EXPECT_LT(work_.answers[q].rescored, kRows / 2);
     }
-    // More than there are groups: no floor, and every row is looked at.
+    // More than there are units: no floor, and every row is looked at.
     queries_.count = 1;
     query_list_[0].k = 100;
     query_list_[0].k_plus_excluded = queries_.max_k_plus_excluded = 103;
@@ -674,8 +674,8 @@ TEST_F(FakeLaunchesOnTheHost, AnswersAreTheSame) {
 TEST_F(FakeLaunchesOnTheHost, BoundsThatBlocksDoNotHoldNeedMemory) {
     DeviceShape small = kShape;
     small.shared_bytes = kPlaneStaticShared;
-    const PlaneGrid grid(kGroups, model_.plane.steps, small);
-    EXPECT_GE(grid.uppers(), kGroups * kGroupRows);
+    const PlaneGrid grid(kUnits, model_.plane.steps, small);
+    EXPECT_GE(grid.uppers(), kUnits * kUnitRows);
     EXPECT_DEATH((void)launch_plane_query(model_, queries_, work_, small, stream_), "uppers");
     work_.uppers = static_cast<float*>(allocate(grid.uppers() * sizeof(float)));
     ASSERT_EQ(launch_plane_query(model_, queries_, work_, small, stream_), cudaSuccess);
@@ -778,7 +778,7 @@ TEST_F(FakeLaunches, CountsBeyondTheCapacityAndWritesUpToIt) {
     // All rows score, as nothing is kept back; the shard is made larger than the list by
     // pretending.
     constexpr std::uint32_t kMany = 10000;
-    constexpr std::uint32_t kManyGroups = (kMany + kGroupRows - 1) / kGroupRows;
+    constexpr std::uint32_t kManyUnits = (kMany + kUnitRows - 1) / kUnitRows;
     const std::vector<float> vectors(kMany * kStride, 1.0F);
     const std::vector<double> norms(kMany, 3.0);
     const std::vector<std::uint32_t> ranks(kMany, 0);
@@ -789,15 +789,15 @@ TEST_F(FakeLaunches, CountsBeyondTheCapacityAndWritesUpToIt) {
     model_.uncovered_count = 0;
     model_.rows = kMany;
     model_.first_row = 0;
-    model_.groups = kManyGroups;
-    work_.maxima = static_cast<float*>(allocate(kManyGroups * sizeof(float)));
+    model_.units = kManyUnits;
+    work_.maxima = static_cast<float*>(allocate(kManyUnits * sizeof(float)));
     work_.scores = work_.divisors = static_cast<double*>(allocate(kMany * sizeof(double)));
     queries_.count = 1;
     query_list_[0].last = kMany;
     send_queries();
     work_.hits[0].row = 4711;
     ScorePass pass = pass_of(1);
-    pass.last_group = kManyGroups;
+    pass.last_unit = kManyUnits;
     ASSERT_EQ(launch(pass), cudaSuccess);
     EXPECT_EQ(work_.answers[0].found, kMany - 3);
     EXPECT_EQ(work_.answers[0].hits, 0U);
@@ -820,8 +820,8 @@ TEST_F(FakeLaunches, EndsWhoeverContradictsTheHeader) {
     wrong.queries[1].end = 3;
     EXPECT_DEATH((void)launch(wrong), "more than one vector");
     wrong = three;
-    wrong.last_group = kGroups + 1;
-    EXPECT_DEATH((void)launch(wrong), "groups that the shard");
+    wrong.last_unit = kUnits + 1;
+    EXPECT_DEATH((void)launch(wrong), "units that the shard");
     wrong = three;
     wrong.result = ScoreResult::scores;
     EXPECT_DEATH((void)launch(wrong), "scores of several queries");
@@ -834,8 +834,8 @@ TEST_F(FakeLaunches, EndsWhoeverContradictsTheHeader) {
     model.rows = kRows + 100;
     EXPECT_DEATH((void)score_with(model, three, work_), "bytes from byte 0 of an allocation");
     model = model_;
-    model.groups = kGroups + 1;
-    EXPECT_DEATH((void)score_with(model, three, work_), "groups is not");
+    model.units = kUnits + 1;
+    EXPECT_DEATH((void)score_with(model, three, work_), "units is not");
     model = model_;
     model.stride = 8;
     EXPECT_DEATH((void)score_with(model, three, work_), "stride is not");

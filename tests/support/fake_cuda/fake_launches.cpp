@@ -39,7 +39,7 @@ constexpr std::size_t kVectorAlignment = 16;
 /// Most excluded rows of queries that are passed as a parameter.
 constexpr std::uint32_t kInlineExcluded = 3;
 
-/// Warps for each group of rows in the fake plane_query: its grid is made of whole blocks, so that
+/// Warps for each unit of rows in the fake plane_query: its grid is made of whole blocks, so that
 /// some warps have no row.
 constexpr std::uint32_t kPlaneBlockWarps = 8;
 /// Most steps of a query that plane_query takes as a parameter, and most floats of the queries that
@@ -79,8 +79,8 @@ struct Shard {
                           : launch.device(of.memberships, of.rows, "memberships")),
           uncovered(launch.device(of.uncovered, of.uncovered_count, "uncovered")) {
         launch.require(of.rows > 0, "a shard without rows");
-        launch.require(of.groups == (of.rows - 1) / kGroupRows + 1,
-                       "groups is not rows / kGroupRows rounded up");
+        launch.require(of.units == (of.rows - 1) / kUnitRows + 1,
+                       "units is not rows / kUnitRows rounded up");
     }
 
     const float* row(std::uint32_t at) const {
@@ -423,7 +423,7 @@ void consider(const Shard& shard, const PassQueries& pass, std::uint32_t q, std:
 }
 
 std::uint32_t plane_warps(const DeviceModel& model) {
-    return (model.groups + kPlaneBlockWarps - 1) / kPlaneBlockWarps * kPlaneBlockWarps;
+    return (model.units + kPlaneBlockWarps - 1) / kPlaneBlockWarps * kPlaneBlockWarps;
 }
 
 /// A shard's int8 codes.
@@ -653,7 +653,7 @@ cudaError_t launch_plane_query(const DeviceModel& model, const DeviceQueries& qu
     const Int8Rows int8_codes = by_int8 ? Int8Rows(launch, model) : Int8Rows();
     const PassQueries pass(launch, queries, model, plane_query_fits_parameters(model, queries),
                            Reads::raw_and_digits, 1);
-    const std::size_t uppers = PlaneGrid(model.groups, model.plane.steps, shape).uppers();
+    const std::size_t uppers = PlaneGrid(model.units, model.plane.steps, shape).uppers();
     if (uppers > 0) (void)launch.device(work.uppers, uppers, "uppers");
     (void)launch.device(work.candidate_scores, kMaxCandidates, "candidate_scores");
     const auto counters = launch.device(work.counters, kCounters, "counters");
@@ -676,7 +676,7 @@ cudaError_t launch_plane_query(const DeviceModel& model, const DeviceQueries& qu
             bounds[row] = row_upper(plane.sum(row, digits), plane.projection(row),
                                     plane.residual(row), query.upper, estimate);
             if (!std::isfinite(bounds[row])) misuse("a bound that is not finite");
-            Candidate& of_warp = best[row / kGroupRows % best.size()];
+            Candidate& of_warp = best[row / kUnitRows % best.size()];
             if (estimate > of_warp.estimate) of_warp = {estimate, row};
         }
         const double floor = floor_of_candidates(shard, query, pass.raw_of(q), best);
@@ -951,7 +951,7 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
                 const float h = plane.residual(row);
                 const double product = 2.0 * sums[row] - planes::kTopLevel * coarse.facts.sum;
                 const auto estimate = static_cast<float>(product) * p / (p * p + h * h);
-                Candidate& of_warp = best[row / kGroupRows % best.size()];
+                Candidate& of_warp = best[row / kUnitRows % best.size()];
                 if (estimate > of_warp.estimate) of_warp = {estimate, row};
             }
             const double floor = floor_of_candidates(shard, query, raw, best);
@@ -1048,8 +1048,8 @@ void check_pass(const Launch& launch, const DeviceModel& model, const DeviceQuer
                 const ScorePass& pass) {
     launch.require(pass.count > 0 && pass.count <= kMaxScoredQueries,
                    "no query, or more than a launch takes");
-    launch.require(pass.first_group < pass.last_group && pass.last_group <= model.groups,
-                   "groups that the shard does not have");
+    launch.require(pass.first_unit < pass.last_unit && pass.last_unit <= model.units,
+                   "units that the shard does not have");
     std::uint32_t next = 0;
     for (const ScoredQuery& scored : std::span(pass.queries).first(pass.count)) {
         launch.require(scored.begin == next && scored.begin < scored.end &&
@@ -1078,7 +1078,7 @@ cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries,
     const Shard shard(launch, model, Vectors::anywhere);
     const PassQueries vectors(launch, queries, model, false, Reads::raw, kMaxScoreVectors);
     const std::size_t count = pass.count;
-    (void)launch.device(work.maxima, count * model.groups, "maxima");
+    (void)launch.device(work.maxima, count * model.units, "maxima");
     (void)launch.device(work.floors, count, "floors");
     const auto counters = launch.device(work.counters, count * kCounters, "counters");
     const auto all_found = launch.device(work.found, count * kFoundCapacity, "found");
@@ -1089,8 +1089,8 @@ cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries,
     return launch.run([=] {
         vectors.check(shard);
         check_idle(counters.first(count * kCounters));
-        const std::uint32_t first = pass.first_group * kGroupRows;
-        const std::uint32_t last = std::min(pass.last_group * kGroupRows, shard.model.rows);
+        const std::uint32_t first = pass.first_unit * kUnitRows;
+        const std::uint32_t last = std::min(pass.last_unit * kUnitRows, shard.model.rows);
         for (std::size_t q = 0; q < count; ++q) {
             const ScoredQuery& scored = pass.queries[q];
             const DeviceQuery& query = vectors.queries[scored.begin];
@@ -1115,15 +1115,15 @@ cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries,
                 continue;
             }
             check_k(query);
-            std::vector<float> maxima(shard.model.groups, kNone);
+            std::vector<float> maxima(shard.model.units, kNone);
             for (std::uint32_t row = 0; row < shard.model.rows; ++row) {
-                float& best = maxima[row / kGroupRows];
+                float& best = maxima[row / kUnitRows];
                 if (!std::isnan(scores[row])) best = std::max(best, rounded_down(scores[row]));
             }
             answer = {floor_of(query, maxima), 0, 0, 0, 0};
             const auto found = all_found.subspan(q * kFoundCapacity, kFoundCapacity);
             for (std::uint32_t row = shard.model.rows; row-- > 0;) {
-                if (maxima[row / kGroupRows] < rounded_down(answer.floor)) continue;
+                if (maxima[row / kUnitRows] < rounded_down(answer.floor)) continue;
                 ++answer.rescored;
                 ++answer.survivors;
                 if (!(scores[row] >= answer.floor) || contains(excluded, row)) continue;

@@ -25,7 +25,7 @@ __device__ inline bool is_last_block(std::uint32_t* done) {
 /// Orders the found rows of a query: a hit's place is the number of those before it. Writes the
 /// answer and the hits, and sets the counters to 0. The last block calls it, with kThreads threads.
 template <unsigned kThreads>
-__device__ void rank(const DeviceQuery& query, double floor, const Workspace& work) {
+__device__ void order_hits(const DeviceQuery& query, double floor, const Workspace& work) {
     std::uint32_t* const counters = work.counters;
     const std::uint32_t count = __ldcg(counters + kFoundCounter);
     const std::uint32_t rescored = __ldcg(counters + kRescoredCounter);
