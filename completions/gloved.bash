@@ -74,8 +74,7 @@ _gloved_options() {
             ;;
         'gloved-bench distmat')
             echo --rows=@other --dim=@other --engines=list:all,cpu,cuda --repeat=@other \
-                --rung-seconds=@other --threads=@other --device=@other \
-                --seed=@other --format=text,csv --help --version
+                --threads=@other --device=@other --seed=@other --format=text,csv --help --version
             ;;
         'gloved-bench museum')
             local versions=all,v0,v1,v2,v3,v4,original,sequential,global,shared8,shared16

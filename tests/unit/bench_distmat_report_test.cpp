@@ -22,7 +22,7 @@ std::vector<DistmatSize> two_sizes() {
 TEST(DistmatTable, HasALineForEverySizeAndRung) {
     const auto rows = bench::distmat_table(two_sizes()).rows();
     ASSERT_EQ(rows.size(), 4U);
-    EXPECT_EQ(rows[0], (Row{"rows", "dim", "rung", "runs", "ms mean", "+-", "GFLOP/s", "x cpu",
+    EXPECT_EQ(rows[0], (Row{"rows", "dim", "engine", "runs", "ms mean", "+-", "GFLOP/s", "x cpu",
                             "ms to host"}));
     // 3 * 1000 * 1000 * 100 operations; the standard error of 300 and 500 is 100.
     EXPECT_EQ(rows[1], (Row{"1000", "100", "cpu", "2", "400.0", "100.0", "0.750", "1.000", ""}));

@@ -16,8 +16,8 @@ TEST(MatminTable, HoldsComputingAgainAgainstAPlainRead) {
     const MatminFigures cuda{"cuda", 500, 30, 1.5, {1, 3}, 1.6};
     const auto rows = bench::matmin_table(std::vector{cuda}, 250'000'000, 3'600'000'000).rows();
     ASSERT_EQ(rows.size(), 2U);
-    EXPECT_EQ(rows[0], (Row{"rung", "reading ms", "MB/s", "transfer ms", "computing ms", "again ms",
-                            "+-", "GB/s", "x read"}));
+    EXPECT_EQ(rows[0], (Row{"engine", "reading ms", "MB/s", "transfer ms", "computing ms",
+                            "again ms", "+-", "GB/s", "x read"}));
     EXPECT_EQ(rows[1],
               (Row{"cuda", "500.0", "500", "30.00", "1.500", "2.000", "1.000", "1800", "1.250"}));
 }

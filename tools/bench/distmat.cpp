@@ -35,35 +35,34 @@ using kernels::distance::PointsView;
 using kernels::distance::Rectangle;
 
 constexpr std::array<std::size_t, 5> kGrid = {128, 256, 512, 1024, 2048};
-/// In the order of the table: slow rungs first.
-constexpr std::array<std::string_view, 2> kRungs = {"cpu", "cuda"};
+/// In the order of the table.
+constexpr std::array<std::string_view, 2> kEngines = {"cpu", "cuda"};
 constexpr Metric kMetric = Metric::sqeuclidean;
 constexpr std::uint64_t kMaxRows = 1'000'000;
 constexpr std::uint64_t kMaxDim = kernels::distance::kMaxDim;
 constexpr std::uint64_t kMaxRepeat = 100'000;
-constexpr std::uint64_t kMaxSeconds = 100'000;
 /// Of a matrix with more rows, only some are checked.
 constexpr std::size_t kMaxCheckedRows = 4096;
 /// Rows checked at each end and in the middle of a large matrix.
 constexpr std::size_t kSampledRows = 33;
 
-bool on_host(const std::string& rung) { return rung == "cpu"; }
+bool on_host(const std::string& engine) { return engine == "cpu"; }
 
-/// The rungs to measure. Rungs that cannot run here are left out, with a note, unless they are
+/// The engines to measure. Those that cannot run here are left out, with a note, unless they are
 /// named.
 std::vector<std::string> choose(const DistmatSettings& settings) {
-    if (!settings.rungs.empty()) return settings.rungs;
+    if (!settings.engines.empty()) return settings.engines;
     std::vector<std::string> run;
     std::vector<std::string> left_out;
     std::string why;
     const auto entries = kernels::distance::list_distance_engines();
-    for (const std::string_view rung : kRungs) {
-        const auto entry = std::ranges::find(entries, rung, &kernels::MakerEntry::name);
+    for (const std::string_view engine : kEngines) {
+        const auto entry = std::ranges::find(entries, engine, &kernels::MakerEntry::name);
         if (entry == entries.end()) continue;
         if (entry->unavailable.empty()) {
-            run.emplace_back(rung);
+            run.emplace_back(engine);
         } else {
-            left_out.emplace_back(rung);
+            left_out.emplace_back(engine);
             why = entry->unavailable;
         }
     }
@@ -111,7 +110,7 @@ class Sample {
     PointsView points() const { return {values_.data(), rows_, dim_}; }
 
     /// Compares the engine's distances with the canonical ones.
-    Status check(const std::string& rung, Engine& engine) {
+    Status check(const std::string& name, Engine& engine) {
         const float* right = canonical_.data();
         for (const Rectangle& rectangle : checked_) {
             if (cli::stop_requested()) return Error{ErrorCode::interrupted, "interrupted"};
@@ -123,9 +122,9 @@ class Sample {
                 if (std::memcmp(out_.data() + i * rows_, right, rows_ * sizeof(float)) == 0)
                     continue;
                 return error_with(ErrorCode::internal,
-                                  "rung {} is wrong: of {} x {}, the distances of row {} are not "
+                                  "engine {} is wrong: of {} x {}, the distances of row {} are not "
                                   "the canonical ones",
-                                  rung, rows_, dim_, rectangle.first_row + i);
+                                  name, rows_, dim_, rectangle.first_row + i);
             }
         }
         return {};
@@ -151,29 +150,26 @@ class Sample {
     std::vector<float> out_;
 };
 
-Result<DistmatFigures> time_rung(const std::string& rung, Sample& sample,
-                                 const DistmatSettings& settings) {
+Result<DistmatFigures> time_engine(const std::string& name, Sample& sample,
+                                   const DistmatSettings& settings) {
     kernels::distance::DistanceOptions options;
     options.threads = settings.threads;
     options.device = settings.device();
-    auto engine = kernels::distance::make_distance_engine(rung, sample.points(), kMetric, options);
+    auto engine = kernels::distance::make_distance_engine(name, sample.points(), kMetric, options);
     if (!engine) return engine.error();
-    if (Status right = sample.check(rung, **engine); !right) return right.error();
-    DistmatFigures figures{rung, on_host(rung), {}, {}};
+    if (Status right = sample.check(name, **engine); !right) return right.error();
+    DistmatFigures figures{name, on_host(name), {}, {}};
     if (!figures.on_host) {
         const auto host_ms = sample.time_to_host(**engine);
         if (!host_ms) return host_ms.error();
         figures.host_ms = *host_ms;
     }
-    double spent_ms = 0;
     for (std::size_t run = 0; run <= settings.repeat; ++run) {
         if (cli::stop_requested()) return Error{ErrorCode::interrupted, "interrupted"};
         const auto ms = (*engine)->time_resident();
         if (!ms) return ms.error();
-        spent_ms += *ms;
         // The first run includes one-time work.
         if (run > 0) figures.ms.push_back(*ms);
-        if (run > 0 && spent_ms > settings.seconds * 1000) break;
     }
     return figures;
 }
@@ -207,10 +203,8 @@ cli::Options describe_distmat_options() {
     ("rows", cli::value("N"), "measure one matrix of N rows instead of five squares")  //
         ("dim", cli::value("D", "300"), "with --rows: columns")                        //
         ("engines", cli::value("LIST|all", "all"),
-         "engines, with commas between: cpu, cuda, or all that can run here")     //
-        ("repeat", cli::value("R", "10"), "runs, after one that does not count")  //
-        ("rung-seconds", cli::value("S", "10"),
-         "an engine that has taken this many seconds skips its remaining runs")         //
+         "engines, with commas between: cpu, cuda, or all that can run here")           //
+        ("repeat", cli::value("R", "10"), "runs, after one that does not count")        //
         ("threads", cli::value("T", "0"), "cpu: number of threads; 0 is one per core")  //
         ("device", cli::value("N", "0"), "number of the GPU")                           //
         ("seed", cli::value("S", "1"), "seed of the random numbers")                    //
@@ -227,42 +221,38 @@ DistmatSettings read_distmat_settings(const cli::CommandLine& line) {
         for (const std::size_t edge : kGrid) settings.sizes.push_back({edge, edge});
     }
     settings.repeat = line.count("repeat", 1, kMaxRepeat);
-    settings.seconds = static_cast<double>(line.count("rung-seconds", 0, kMaxSeconds));
     read_run_settings(line, settings);
     require_one_device(settings);
     if (line.text("engines") != "all")
-        settings.rungs = parse_names("--engines", line.text("engines"), kRungs);
+        settings.engines = parse_names("--engines", line.text("engines"), kEngines);
     return settings;
 }
 
 Status print_distmat(const DistmatSettings& settings) {
-    const std::vector<std::string> rungs = choose(settings);
+    const std::vector<std::string> engines = choose(settings);
     std::string device_name;
-    if (!std::ranges::all_of(rungs, on_host)) {
+    if (!std::ranges::all_of(engines, on_host)) {
         const auto device = start_device(settings.device());
         if (!device) return device.error();
         device_name = device->name;
     }
     print_note(settings.format, "processor  " + processor_text(settings));
     if (!device_name.empty()) print_note(settings.format, "device     " + device_name);
-    print_note(
-        settings.format,
-        fmt::format(
-            "runs       {} of each, or as many as take {:.0f} s, after one that does not count",
-            settings.repeat, settings.seconds));
+    print_note(settings.format, fmt::format("runs       {} of each, after one that does not count",
+                                            settings.repeat));
     std::fflush(stdout);
     std::vector<DistmatSize> sizes;
     for (const auto& [rows, dim] : settings.sizes) {
         Sample sample(rows, dim, settings);
         DistmatSize size{rows, dim, {}};
-        for (const std::string& rung : rungs) {
-            auto figures = time_rung(rung, sample, settings);
+        for (const std::string& engine : engines) {
+            auto figures = time_engine(engine, sample, settings);
             if (!figures) return figures.error();
-            size.rungs.push_back(*std::move(figures));
+            size.engines.push_back(*std::move(figures));
         }
         sizes.push_back(std::move(size));
     }
-    print_note(settings.format, "checked    every rung gives the canonical bytes");
+    print_note(settings.format, "checked    every engine gives the canonical bytes");
     fmt::print("\n");
     distmat_table(sizes).print(stdout, settings.format);
     print_note(settings.format,

@@ -1,4 +1,4 @@
-// gloved-bench distmat: times every distance engine (a rung) on matrices of several sizes.
+// gloved-bench distmat: times every distance engine on matrices of several sizes.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,8 @@ struct DistmatSettings : RunSettings {
         std::size_t dim = 0;
     };
     std::vector<Size> sizes;
-    std::vector<std::string> rungs;  ///< names of engines; empty: all that can run here
-    std::size_t repeat = 0;          ///< runs per rung
-    double seconds = 0;              ///< a rung that takes longer skips its remaining runs
+    std::vector<std::string> engines;  ///< names of engines; empty: all that can run here
+    std::size_t repeat = 0;            ///< runs of each
 };
 
 /// Name and help of the program, and its options.
@@ -30,9 +29,9 @@ cli::Options describe_distmat_options();
 /// Reads the values of the options. Throws cli::WrongUsage.
 DistmatSettings read_distmat_settings(const cli::CommandLine& line);
 
-/// Checks every rung, times it and prints the table on stdout. Errors: internal, if a rung's
-/// distances are not the canonical ones to the last bit; unavailable, for a rung that
-/// settings.rungs names and that cannot run; device; interrupted.
+/// Checks every engine, times it and prints the table on stdout. Errors: internal, if an engine's
+/// distances are not the canonical ones to the last bit; unavailable, for an engine that
+/// settings.engines names and that cannot run; device; interrupted.
 Status print_distmat(const DistmatSettings& settings);
 
 }  // namespace gloved::bench

@@ -39,13 +39,13 @@ using kernels::reduce::MinMax;
 using kernels::reduce::Reducer;
 using kernels::reduce::ReducerOptions;
 
-/// In the order of the table: slow rungs first.
-constexpr std::array<std::string_view, 2> kRungs = {"cpu", "cuda"};
+/// In the order of the table.
+constexpr std::array<std::string_view, 2> kEngines = {"cpu", "cuda"};
 constexpr std::uint64_t kMaxCount = 10'000'000'000;
 constexpr std::uint64_t kMaxEdge = 100'000;
 constexpr std::uint64_t kMaxRepeat = 100'000;
 
-bool on_host(std::string_view rung) { return rung == "cpu"; }
+bool on_host(std::string_view engine) { return engine == "cpu"; }
 
 /// Whether two lists are equal; −0 differs from 0.
 template <class T>
@@ -64,13 +64,13 @@ struct Text {
 };
 
 template <class T>
-Status check(const std::string& rung, const MinMax<T>& range, const Text& text) {
+Status check(const std::string& engine, const MinMax<T>& range, const Text& text) {
     if (same(range.minimum(), text.answer.minimum) && same(range.maximum(), text.answer.maximum))
         return {};
     return error_with(ErrorCode::internal,
                       "{} is wrong: its smallest or largest elements are not those of the plain "
                       "loop over the numbers as they were drawn",
-                      rung);
+                      engine);
 }
 
 /// Reads and reduces in the same threads, as gloved-matmin does.
@@ -88,8 +88,8 @@ Result<double> read_text(const MatminSettings& settings, const Text& text) {
 }
 
 template <class T>
-Result<MatminFigures> time_rung(const std::string& rung, const MatminSettings& settings,
-                                const Text& text) {
+Result<MatminFigures> time_engine(const std::string& engine, const MatminSettings& settings,
+                                  const Text& text) {
     auto source = matmin::Source::open(text.path, cli::stop_flag());
     if (!source) return source.error();
     std::unique_ptr<Reducer<T>> reducer;
@@ -101,7 +101,7 @@ Result<MatminFigures> time_rung(const std::string& rung, const MatminSettings& s
         options.device = settings.device();
         options.threads = settings.threads;
         options.keep = true;
-        auto made = kernels::reduce::make_reducer<T>(rung, options);
+        auto made = kernels::reduce::make_reducer<T>(engine, options);
         if (!made) return made.error();
         reducer = *std::move(made);
         return reducer.get();
@@ -110,15 +110,15 @@ Result<MatminFigures> time_rung(const std::string& rung, const MatminSettings& s
     if (!reading) return reading.error();
     const auto range = reducer->finish();
     if (!range) return range.error();
-    if (Status right = check(rung, *range, text); !right) return right.error();
+    if (Status right = check(engine, *range, text); !right) return right.error();
 
     MatminFigures figures;
-    figures.rung = rung;
+    figures.engine = engine;
     figures.reading_ms = reading->wall_ms - reading->reduce_ms;
     figures.transfer_ms = reducer->times().transfer_ms;
     figures.compute_ms = reducer->times().compute_ms;
     std::optional<DeviceReader> reader;
-    if (!on_host(rung)) {
+    if (!on_host(engine)) {
         auto made = DeviceReader::create(text.value_bytes, settings.device());
         if (!made) return made.error();
         reader.emplace(*std::move(made));
@@ -171,16 +171,17 @@ Status measure_type(const MatminSettings& settings, const Text& text) {
     };
     read_host_again();
     bool host = true;
-    for (const std::string_view rung : kRungs) {
-        const auto entry = std::ranges::find(entries, rung, &kernels::MakerEntry::name);
+    for (const std::string_view engine : kEngines) {
+        const auto entry = std::ranges::find(entries, engine, &kernels::MakerEntry::name);
         if (entry == entries.end()) continue;
         if (!entry->unavailable.empty()) {
-            print_note(settings.format, fmt::format("left out   {}: {}", rung, entry->unavailable));
+            print_note(settings.format,
+                       fmt::format("left out   {}: {}", engine, entry->unavailable));
             continue;
         }
-        if (host && !on_host(rung)) read_host_again();
-        host = on_host(rung);
-        auto figures = time_rung<T>(std::string(rung), settings, text);
+        if (host && !on_host(engine)) read_host_again();
+        host = on_host(engine);
+        auto figures = time_engine<T>(std::string(engine), settings, text);
         if (!figures) return figures.error();
         all.push_back(*std::move(figures));
     }
@@ -188,8 +189,8 @@ Status measure_type(const MatminSettings& settings, const Text& text) {
     if (host) read_host_again();
     std::optional<double> device_read;
     for (MatminFigures& figures : all) {
-        if (on_host(figures.rung)) figures.read_ms = median(host_reads);
-        if (!on_host(figures.rung)) device_read = figures.read_ms;
+        if (on_host(figures.engine)) figures.read_ms = median(host_reads);
+        if (!on_host(figures.engine)) device_read = figures.read_ms;
     }
     const auto speed = [&](double ms) {
         return fmt::format("{} ms, {:.1f} GB/s", figure(ms),
@@ -197,7 +198,7 @@ Status measure_type(const MatminSettings& settings, const Text& text) {
     };
     print_note(settings.format, fmt::format("plain read processor {}{}", speed(median(host_reads)),
                                             device_read ? "; device " + speed(*device_read) : ""));
-    print_note(settings.format, "checked    every rung gives the result of the plain loop");
+    print_note(settings.format, "checked    every engine gives the result of the plain loop");
     fmt::print("\n");
     matmin_table(all, text.answer.bytes, text.value_bytes).print(stdout, settings.format);
     print_note(settings.format,

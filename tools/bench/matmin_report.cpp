@@ -6,16 +6,16 @@
 
 namespace gloved::bench {
 
-Table matmin_table(std::span<const MatminFigures> rungs, std::uint64_t text_bytes,
+Table matmin_table(std::span<const MatminFigures> engines, std::uint64_t text_bytes,
                    std::uint64_t value_bytes) {
-    Table table({"rung", "reading ms", "MB/s", "transfer ms", "computing ms", "again ms", "+-",
+    Table table({"engine", "reading ms", "MB/s", "transfer ms", "computing ms", "again ms", "+-",
                  "GB/s", "x read"});
-    for (const MatminFigures& figures : rungs) {
+    for (const MatminFigures& figures : engines) {
         const bool again = !figures.recompute_ms.empty();
         const double ms = again ? mean(figures.recompute_ms) : figures.compute_ms;
         const auto spread = again ? standard_error(figures.recompute_ms) : std::nullopt;
         table.add(
-            {figures.rung, figure(figures.reading_ms),
+            {figures.engine, figure(figures.reading_ms),
              fmt::format("{:.0f}", static_cast<double>(text_bytes) / figures.reading_ms / 1e3),
              figure(figures.transfer_ms), figure(figures.compute_ms), again ? figure(ms) : "",
              spread ? figure(*spread) : "", figure(static_cast<double>(value_bytes) / ms / 1e6),

@@ -11,9 +11,9 @@
 
 namespace gloved::bench {
 
-/// How long one reducer (a rung) took for the matrices of a text.
+/// How long one reducer took for the matrices of a text.
 struct MatminFigures {
-    std::string rung;        ///< name of the reducer
+    std::string engine;      ///< its name
     double reading_ms = 0;   ///< reading and parsing the text, less the reducer's time
     double transfer_ms = 0;  ///< ReduceTimes::transfer_ms of that run
     double compute_ms = 0;   ///< ReduceTimes::compute_ms of that run
@@ -23,9 +23,9 @@ struct MatminFigures {
     std::optional<double> read_ms;
 };
 
-/// Makes a table with a line for each rung. `text_bytes` is the size of the text, `value_bytes`
+/// Makes a table with a line for each engine. `text_bytes` is the size of the text, `value_bytes`
 /// that of its numbers in memory.
-Table matmin_table(std::span<const MatminFigures> rungs, std::uint64_t text_bytes,
+Table matmin_table(std::span<const MatminFigures> engines, std::uint64_t text_bytes,
                    std::uint64_t value_bytes);
 
 }  // namespace gloved::bench

@@ -188,7 +188,7 @@ Status print_museum_distances(const MuseumSettings& settings) {
             if (cli::stop_requested()) return Error{ErrorCode::interrupted, "interrupted"};
             auto ms = time_distances(way, points, rows, canonical, settings);
             if (!ms) return ms.error();
-            size.rungs.push_back(
+            size.engines.push_back(
                 {way, way == "sequential" || way == "cpu", *std::move(ms), std::nullopt});
         }
         sizes.push_back(std::move(size));
