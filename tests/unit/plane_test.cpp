@@ -299,6 +299,42 @@ bool rejects(const kernels::planes::RowCode& code, const kernels::planes::PlaneQ
     return rejects(code, sum_of(code, query), cutoff, fused);
 }
 
+/// The slack of a cutoff for roundings comes from these (certified-search.md, §5): where they are
+/// too small, no row of a test has to be lost for it.
+TEST(Plane, FactsOfDigitsAreThoseOfTheirBytes) {
+    using kernels::planes::kStepDims;
+    Random random(6);
+    for (const auto& [name, draw] : kDraws) {
+        for (const std::size_t dim : kDims) {
+            const auto query = kernels::make_query_vector(draw(random, dim));
+            if (!query) continue;
+            for (const int largest :
+                 {kernels::planes::kTwoByteDigit, kernels::planes::kOneByteDigit}) {
+                const auto digits = kernels::planes::make_plane_query(*query, largest);
+                double sum = 0;
+                double size = 0;
+                double high_sum = 0;
+                double high_size = 0;
+                for (std::size_t i = 0; i < dim; ++i) {
+                    const std::size_t at = i / kStepDims * 2 * kStepDims + i % kStepDims;
+                    const int high = digits.bytes[at];
+                    const int digit = 128 * high + digits.bytes[at + kStepDims];
+                    sum += digit;
+                    size += std::abs(digit);
+                    high_sum += high;
+                    high_size += std::abs(high);
+                }
+                SCOPED_TRACE(testing::Message() << name << " of " << dim << ", up to " << largest);
+                EXPECT_GT(size, 0);
+                EXPECT_EQ(digits.facts.sum, sum);
+                EXPECT_EQ(digits.facts.size, size);
+                EXPECT_EQ(digits.high_facts.sum, high_sum);
+                EXPECT_EQ(digits.high_facts.size, high_size);
+            }
+        }
+    }
+}
+
 // A row whose canonical score reaches the threshold is never left out; one that is far below it
 // mostly is.
 TEST(Plane, CutsKeepEveryRowThatReachesTheThreshold) {
@@ -553,6 +589,7 @@ kernels::cuda::Int8Bounds int8_bounds_of(const Vector& row, const std::vector<st
 }
 
 TEST(Plane, Int8BoundsHoldInExactArithmetic) {
+    using kernels::planes::kStepDims;
     Random random(6);
     for (const auto& [name, draw] : kDraws) {
         for (const std::size_t dim : kDims) {
