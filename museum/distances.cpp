@@ -9,6 +9,7 @@
 #include "common/error_with.hpp"
 #include "kernels/cuda/runtime.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "museum/timer.hpp"
 
 namespace gloved::museum {
 namespace {
@@ -16,8 +17,6 @@ namespace {
 using kernels::cuda::check;
 using kernels::cuda::copy_async;
 using kernels::cuda::DeviceBuffer;
-using kernels::cuda::Event;
-using kernels::cuda::Stream;
 
 constexpr std::array<DistanceVersion, 5> kVersions = {
     {{"sequential", "One plain loop on one thread of the processor."},
@@ -28,20 +27,10 @@ constexpr std::array<DistanceVersion, 5> kVersions = {
 
 #ifdef __x86_64__
 /// canonical_sum for processors with fused operations; without, std::fma is a library call per
-/// component.
-__attribute__((target("fma"))) float fused_sum(const float* x, const float* y, std::size_t dim) {
-    using kernels::distance::kBlock;
-    float sum = 0;
-    for (std::size_t block = 0; block < dim; block += kBlock) {
-        const std::size_t end = std::min(dim, block + kBlock);
-        float acc = 0;
-        for (std::size_t k = block; k < end; ++k) {
-            const float d = x[k] - y[k];
-            acc = __builtin_fmaf(d, d, acc);
-        }
-        sum = block == 0 ? acc : sum + acc;
-    }
-    return sum;
+/// component. `flatten` compiles canonical_sum for them here.
+__attribute__((target("fma"), flatten)) float fused_sum(const float* x, const float* y,
+                                                        std::size_t dim) {
+    return kernels::distance::canonical_sum(x, y, dim);
 }
 
 auto* best_sum() {
@@ -68,18 +57,14 @@ Distances loop(std::span<const float> points, std::size_t rows, std::size_t repe
     return distances;
 }
 
-/// The points on the device, and how often what is computed from them.
+/// The points on the device, and room for their distances.
 struct Work {
-    Stream stream;
-    std::array<Event, 2> events;
+    Timer timer;
     DeviceBuffer<float> points;
     DeviceBuffer<float> out;
 
     Status prepare(std::span<const float> from, std::size_t rows, std::size_t stride) {
-        Status done = move_into(stream, Stream::create());
-        for (Event& event : events) {
-            if (done) done = move_into(event, Event::create());
-        }
+        Status done = timer.create();
         if (done) done = move_into(points, points.allocate(rows * stride));
         if (done) done = move_into(out, out.allocate(rows * rows));
         if (!done) return done;
@@ -87,20 +72,14 @@ struct Work {
         std::vector<float> padded(rows * stride);
         for (std::size_t row = 0; row < rows; ++row)
             std::copy_n(from.data() + row * dim, dim, padded.data() + row * stride);
-        done = copy_async<float>(points.data(), padded.data(), padded.size(), stream);
-        Status over = stream.synchronize();
+        done = copy_async<float>(points.data(), padded.data(), padded.size(), timer.stream);
+        Status over = timer.stream.synchronize();
         return done ? over : done;
     }
 
     Result<double> time(const DistanceVersion& version, const DistanceTask& task) {
-        Status done = events[0].record(stream);
-        if (done) done = check(version.launch(task, stream.get()), "launch of distances");
-        if (done) done = events[1].record(stream);
-        if (done) done = events[1].synchronize();
-        if (!done) return done.error();
-        const auto ms = kernels::cuda::elapsed_ms(events[0], events[1]);
-        if (!ms) return ms.error();
-        return static_cast<double>(*ms);
+        return timer.time(
+            [&] { return check(version.launch(task, timer.stream.get()), "launch of distances"); });
     }
 };
 
@@ -128,17 +107,17 @@ Result<Distances> find_distances(const DistanceVersion& version, std::span<const
     // NaN is no distance: what is not written shows.
     Distances distances{std::vector<float>(rows * rows, std::numeric_limits<float>::quiet_NaN()),
                         {}};
-    Status done =
-        copy_async<float>(work.out.data(), distances.values.data(), work.out.size(), work.stream);
+    Status done = copy_async<float>(work.out.data(), distances.values.data(), work.out.size(),
+                                    work.timer.stream);
     if (!done) return done.error();
     for (std::size_t run = 0; run <= repeat; ++run) {
         const auto ms = work.time(version, task);
         if (!ms) return ms.error();
         if (run > 0) distances.ms.push_back(*ms);
     }
-    done =
-        copy_async<float>(distances.values.data(), work.out.data(), work.out.size(), work.stream);
-    if (done) done = work.stream.synchronize();
+    done = copy_async<float>(distances.values.data(), work.out.data(), work.out.size(),
+                             work.timer.stream);
+    if (done) done = work.timer.stream.synchronize();
     if (!done) return done.error();
     return distances;
 }

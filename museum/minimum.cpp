@@ -1,37 +1,18 @@
 #include "museum/minimum.hpp"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "common/error_with.hpp"
 #include "kernels/cuda/runtime.hpp"
+#include "museum/timer.hpp"
 
 namespace gloved::museum {
 
 using kernels::cuda::check;
 using kernels::cuda::copy_async;
 using kernels::cuda::DeviceBuffer;
-using kernels::cuda::Event;
-using kernels::cuda::Stream;
-
-namespace {
-
-/// Runs `work`, waits for it, and adds its milliseconds to `ms`.
-template <class Work>
-Status time_on(const Stream& stream, std::array<Event, 2>& events, double& ms, const Work& work) {
-    Status done = events[0].record(stream);
-    if (done) done = work();
-    if (done) done = events[1].record(stream);
-    if (done) done = events[1].synchronize();
-    if (!done) return done;
-    const auto elapsed = kernels::cuda::elapsed_ms(events[0], events[1]);
-    if (!elapsed) return elapsed.error();
-    ms = static_cast<double>(*elapsed);
-    return {};
-}
-
-}  // namespace
+using kernels::cuda::move_into;
 
 Result<Minimum> find_minimum(std::span<const double> values, std::size_t width, int device,
                              std::size_t repeat) {
@@ -46,13 +27,10 @@ Result<Minimum> find_minimum(std::span<const double> values, std::size_t width, 
                           "the original needs {} MB for {} matrices, and device {} has {} MB free",
                           needed / 1000000, count, device, *free_bytes / 1000000);
     }
-    Stream stream;
-    std::array<Event, 2> events;
+    Timer timer;
+    const kernels::cuda::Stream& stream = timer.stream;
     DeviceBuffer<double> matrices, laid_out, scratch, result;
-    Status done = move_into(stream, Stream::create());
-    for (Event& event : events) {
-        if (done) done = move_into(event, Event::create());
-    }
+    Status done = timer.create();
     if (done) done = move_into(matrices, matrices.allocate(values.size()));
     if (done) done = move_into(laid_out, laid_out.allocate(values.size()));
     if (done) done = move_into(scratch, scratch.allocate(scratch_numbers));
@@ -60,25 +38,25 @@ Result<Minimum> find_minimum(std::span<const double> values, std::size_t width, 
     double copy_ms = 0;
     double layout_ms = 0;
     if (done) {
-        done = time_on(stream, events, copy_ms, [&] {
+        done = move_into(copy_ms, timer.time([&] {
             return copy_async(matrices.data(), values.data(), values.size(), stream);
-        });
+        }));
     }
     if (done) {
-        done = time_on(stream, events, layout_ms, [&] {
+        done = move_into(layout_ms, timer.time([&] {
             return check(
                 launch_lay_out(matrices.data(), count, width, laid_out.data(), stream.get()),
                 "launch of lay_out");
-        });
+        }));
     }
     std::vector<double> reduce_ms(std::max<std::size_t>(repeat, 1));
     for (double& ms : reduce_ms) {
         if (!done) break;
-        done = time_on(stream, events, ms, [&] {
+        done = move_into(ms, timer.time([&] {
             return check(launch_minimum(laid_out.data(), count, width, scratch.data(),
                                         result.data(), result.data() + width, stream.get()),
                          "launch of the reduction");
-        });
+        }));
     }
     std::vector<double> both(2 * width);
     if (done)

@@ -54,7 +54,7 @@ cli::Options describe_museum_options() {
     cli::OptionAdder{options.shown}                                                //
     ("model", cli::value("DIR"), "search: search this model")                      //
         ("rows", cli::value("N", "400000"), "search: make up a model of N words")  //
-        ("dim", cli::value("D", "300"), "numbers of a word")                       //
+        ("dim", cli::value("D", "300"), "search: numbers of a made-up word")       //
         ("k", cli::value("K", "10"), "search: words per answer, at most 32")       //
         ("count", cli::value("N", "20000000"), "minimum: number of matrices")      //
         ("versions", cli::value("LIST|all", "all"),

@@ -20,10 +20,10 @@ struct MuseumSettings : RunSettings {
     std::string subject;                ///< search, minimum or distances
     std::string model;                  ///< search: directory; empty: make one up
     std::size_t rows = 0;               ///< search: of the made-up model
-    std::size_t dim = 0;                ///< of the made-up model, or of the points
+    std::size_t dim = 0;                ///< search: of the made-up model
     std::size_t k = 0;                  ///< search: hits per query
     std::size_t count = 0;              ///< minimum: matrices of 3 x 3
-    std::vector<std::string> versions;  ///< to measure; empty: all
+    std::vector<std::string> versions;  ///< to measure, in the order of the table
     std::size_t repeat = 0;             ///< rounds, or runs after one that does not count
     double seconds = 0;  ///< search: what has taken longer skips its remaining rounds
 };

@@ -33,16 +33,9 @@ using kernels::reduce::MinMax;
 constexpr std::size_t kWidth = 9;  // 3 x 3
 constexpr std::array<std::size_t, 5> kEdges = {128, 256, 512, 1024, 2048};
 
-/// What a way to the minimum took.
-struct MinimumFigures {
-    MinMax<double> range;
-    double copy_ms = 0;
-    double layout_ms = 0;
-    double reduce_ms = 0;
-};
-
-Result<MinimumFigures> run_reducer(const std::string& engine, std::span<const double> values,
-                                   const MuseumSettings& settings) {
+/// What one of gloved's engines takes, which needs no layout of its own.
+Result<museum::Minimum> run_reducer(const std::string& engine, std::span<const double> values,
+                                    const MuseumSettings& settings) {
     kernels::reduce::ReducerOptions options;
     options.width = kWidth;
     options.count = values.size() / kWidth;
@@ -60,16 +53,13 @@ Result<MinimumFigures> run_reducer(const std::string& engine, std::span<const do
         if (!ms) return ms.error();
         if (run > 0) again.push_back(*ms);
     }
-    return MinimumFigures{*std::move(range), (*reducer)->times().transfer_ms, 0, median(again)};
+    return museum::Minimum{*std::move(range), (*reducer)->times().transfer_ms, 0, median(again)};
 }
 
-Result<MinimumFigures> run_way(const std::string& way, std::span<const double> values,
-                               const MuseumSettings& settings) {
+Result<museum::Minimum> run_way(const std::string& way, std::span<const double> values,
+                                const MuseumSettings& settings) {
     if (way != "original") return run_reducer(way, values, settings);
-    auto found = museum::find_minimum(values, kWidth, settings.device(), settings.repeat);
-    if (!found) return found.error();
-    return MinimumFigures{std::move(found->range), found->copy_ms, found->layout_ms,
-                          found->reduce_ms};
+    return museum::find_minimum(values, kWidth, settings.device(), settings.repeat);
 }
 
 /// Whether both are the same numbers; -0 equals 0.
