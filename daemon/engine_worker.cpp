@@ -52,8 +52,8 @@ constexpr std::size_t kMinOverlap = 32;
 /// The queue's source of probes; connections count from 1.
 constexpr std::uint64_t kProbeSource = 0;
 
-/// Whether an engine answers questions for near words by the scores of all rows: as the cpu engine
-/// those for many, or a GPU without codes all.
+/// Whether it is usual for an engine to answer a question for near words by the scores of all rows.
+/// The cpu engine does so for many hits, a GPU without codes for any number.
 bool answers_by_scores(const kernels::Engine& engine) {
     const auto facts = engine.gpu_facts();
     return !facts || (!facts->holds_plane && facts->int8_pass_queries == 0);

@@ -295,8 +295,8 @@ Status DeviceEngine::run_alone(std::span<Task> tasks, std::span<const std::size_
     return {};
 }
 
-/// While the device works through a pass, the host takes the answers of the one
-/// before and prepares the one after.
+/// While the device works through a pass, the host takes the answers of the one before and prepares
+/// the one after.
 Status DeviceEngine::run_together(std::span<const Task> tasks, std::span<const std::size_t> which,
                                   Way way, std::size_t max_queries,
                                   std::vector<std::size_t>& overflowed) {
@@ -337,7 +337,7 @@ Status DeviceEngine::take_answers(std::span<const Task> tasks, std::span<const s
     for (const std::size_t i : which) tasks[i].answer->hits.reserve(tasks[i].k);
     if (Status done = way == Way::alone ? shard_->wait() : shard_->wait(slot); !done) return done;
     Certificate certificate;
-    if (Status done = set_device_ms(slot, certificate); !done) return done;
+    if (Status done = move_into(certificate.device_ms, shard_->device_ms(slot)); !done) return done;
     certificate.pass = pass;
     for (std::size_t at = 0; at < which.size(); ++at) {
         Answer& answer = *tasks[which[at]].answer;
@@ -505,10 +505,6 @@ void DeviceEngine::set_read_bytes(Certificate& certificate) const {
         planes::PlaneShape{static_cast<std::size_t>(certificate.scanned), model_.dim()}.bytes() +
         certificate.rescored * row_bytes;
     if (shard_->holds_int8_codes()) certificate.read_bytes += certificate.survivors * model_.dim();
-}
-
-Status DeviceEngine::set_device_ms(std::size_t slot, Certificate& certificate) const {
-    return move_into(certificate.device_ms, shard_->device_ms(slot));
 }
 
 }  // namespace gloved::kernels::cuda

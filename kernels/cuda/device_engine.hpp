@@ -58,7 +58,7 @@ class DeviceEngine {
         tiles,          ///< over code tiles, with others
         tiles_again,    ///< with fewer others, so that each has more room
         alone,          ///< over the plane
-        tiles_at_last,  ///< the same for those that have not had the most room
+        tiles_at_last,  ///< over code tiles, for those that have not had the most room there
         scores,         ///< canonical scores of all rows
     };
     static constexpr std::size_t kWays = 7;
@@ -75,7 +75,8 @@ class DeviceEngine {
     Way way_after(Way way, Task& task) const;
     /// Of so many queries that wait for a way, how many are answered alone instead.
     std::size_t too_few_for(Way way, std::size_t queries) const;
-    /// Answers tasks[which[i]]; appends those that overflow to `overflowed`, as do the next two.
+    /// Answers tasks[which[i]], and appends those that overflow to `overflowed`, as do run_alone
+    /// and run_together.
     Status run_way(Way way, std::span<Task> tasks, std::span<const std::size_t> which,
                    std::vector<std::size_t>& overflowed);
     Status run_alone(std::span<Task> tasks, std::span<const std::size_t> which,
@@ -121,7 +122,6 @@ class DeviceEngine {
     void work_meanwhile();
     /// Takes the hits of query `at` of a slot's last pass.
     void take_hits(std::size_t at, std::size_t slot, Answer& answer) const;
-    Status set_device_ms(std::size_t slot, Certificate& certificate) const;
 
     const format::Model& model_;
     Residency residency_;

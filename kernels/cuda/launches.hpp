@@ -13,9 +13,9 @@
 // rows in parts, and raises the cutoffs between parts.
 //
 // Where codes rule nothing out, `few_rows` scores the rows that a filter leaves, and `score` all
-// rows. It stores no score: each unit of kUnitRows neighbouring rows has a maximum, and the k-th
-// largest of these is a floor, since k different rows reach it. The rows of the units that reach
-// the floor are scored again.
+// rows. Hits need no score stored: each unit of kUnitRows neighbouring rows has a maximum, and the
+// k-th largest of these is a floor, since k different rows reach it. The rows of the units that
+// reach the floor are scored again. For k above kMaxHits the host gets all scores.
 //
 // tests/support/fake_cuda has these functions and the runtime for tests without a GPU.
 #pragma once
@@ -424,7 +424,7 @@ cudaError_t launch_few_rows(const DeviceModel& model, const DeviceQueries& queri
 enum class ScoreResult : std::uint32_t {
     maxima,  ///< answers and hits, as launch_plane_query does, from maxima
     counts,  ///< to DeviceAnswer::found, the number of eligible rows that come before the target
-    scores,  ///< the scores of all rows. The only query
+    scores,  ///< Workspace::scores, of a launch with one query
 };
 
 /// A query of launch_score. Its vectors are `queries.raw` from number `begin` on, their norms those

@@ -69,7 +69,7 @@ struct ShardSizes {
     std::size_t input = 0;        ///< bytes of the input buffer
 };
 
-/// Passes over code tiles that may be under way at the same time: while one runs, the host prepares
+/// Passes of many queries that may be under way at the same time: while one runs, the host prepares
 /// the next, or takes the answers of the one before.
 inline constexpr std::size_t kSlots = 2;
 
@@ -127,8 +127,8 @@ struct ShardMemory {
     std::uint8_t* plane = nullptr;  ///< model.plane.bytes
     double* host_scores = nullptr;  ///< (rows) page-locked
 
-    /// What a pass and the host send each other. Passes over code tiles use one slot and then the
-    /// other; all others the first.
+    /// What a pass and the host send each other. Passes of plane_pass, code_pass and few_rows use
+    /// one slot and then the other; all others the first.
     struct Slot {
         std::byte* input = nullptr;          ///< device
         std::byte* input_staging = nullptr;  ///< page-locked, as what follows
