@@ -130,16 +130,7 @@ void EngineWorker::loop() {
     while (!batch.jobs.empty() || wait_for_jobs()) {
         fill(batch);
         if (batch.jobs.empty()) continue;
-        Batch next;
-        overlap_ms_ = 0;
-        engine_->during_next_run([&] {
-            const auto begun = Clock::now();
-            finish_computed();
-            fill(next);
-            overlap_ms_ = milliseconds(Clock::now() - begun);
-        });
-        run_engine(std::exchange(batch, {}));
-        batch = std::move(next);
+        batch = run_engine(std::move(batch));
         // While the device works on the next batch, there is time.
         if (batch.jobs.size() < kMinOverlap) finish_computed();
     }
@@ -264,9 +255,16 @@ void EngineWorker::add_query(JobPointer job, kernels::Query query, Batch& batch)
     batch.queries.push_back(std::move(query));
 }
 
-void EngineWorker::run_engine(Batch batch) {
+EngineWorker::Batch EngineWorker::run_engine(Batch batch) {
+    Batch next;
+    overlap_ms_ = 0;
     const auto begun = Clock::now();
-    auto ran = engine_->run(batch.queries);
+    auto ran = engine_->run(batch.queries, [&] {
+        const auto meanwhile = Clock::now();
+        finish_computed();
+        fill(next);
+        overlap_ms_ = milliseconds(Clock::now() - meanwhile);
+    });
     const auto ended = Clock::now();
     finish_computed();  // unless the engine had time for that
     if (!ran) {
@@ -279,6 +277,7 @@ void EngineWorker::run_engine(Batch batch) {
     }
     computed_.batch = std::move(batch);
     computed_.at = ended;
+    return next;
 }
 
 void EngineWorker::finish_computed() {

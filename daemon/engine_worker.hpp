@@ -203,8 +203,9 @@ class EngineWorker {
     /// Answers the job at once, or moves it into `batch`.
     void prepare(JobPointer job, Clock::time_point now, Batch& batch);
     void add_query(JobPointer job, kernels::Query query, Batch& batch);
-    /// Runs the engine. The answers come to `computed_`.
-    void run_engine(Batch batch);
+    /// Runs the engine, fills the next batch meanwhile, and returns it. The answers come to
+    /// `computed_`.
+    Batch run_engine(Batch batch);
     /// Gives the jobs of `computed_` their answers, and hands them over.
     void finish_computed();
     void finish(Job& job, kernels::Answer& answer);
@@ -240,7 +241,7 @@ class EngineWorker {
     FairQueue<JobPointer> queue_;
     std::vector<JobPointer> taken_;  // scratch of empty_inboxes
     Computed computed_;
-    double overlap_ms_ = 0;             // that during_next_run took
+    double overlap_ms_ = 0;             // of the last run, that this thread had other work
     std::vector<JobPointer> answered_;  // not handed over yet
     std::thread thread_;
 };

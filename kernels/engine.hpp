@@ -180,11 +180,11 @@ class Engine {
     /// An answer (except its certificate) depends on the model and its query alone, not on the rest
     /// of the batch. Every row in a query must be a row of the model, every vector must have its
     /// dim. Error: device; then no query was answered, and the engine is unusable.
-    virtual Result<std::vector<Answer>> run(std::span<const Query> queries) = 0;
-    /// Gives the next call of `run` something to do while it waits for a device: it calls `work`
-    /// at most once, on the thread that calls `run`. An engine that computes on that thread never
-    /// calls it.
-    virtual void during_next_run(const std::function<void()>& work) { (void)work; }
+    Result<std::vector<Answer>> run(std::span<const Query> queries) { return run(queries, {}); }
+    /// Does the same, and calls `meanwhile` at most once, on the calling thread, while it waits for
+    /// a device. An engine that computes on that thread does not call it.
+    virtual Result<std::vector<Answer>> run(std::span<const Query> queries,
+                                            const std::function<void()>& meanwhile) = 0;
     /// Facts about an engine on GPUs, fixed when it was made; nullopt for other engines. Any
     /// thread.
     virtual std::optional<GpuFacts> gpu_facts() const { return std::nullopt; }

@@ -96,7 +96,9 @@ class CpuEngine final : public Engine {
         return fmt::format("{}, {} thread{}{}{}", kernel_.name, pool_.size(),
                            pool_.size() == 1 ? "" : "s", planes, plane_ ? plane_kernel_->name : "");
     }
-    Result<std::vector<Answer>> run(std::span<const Query> queries) override;
+    using Engine::run;
+    Result<std::vector<Answer>> run(std::span<const Query> queries,
+                                    const std::function<void()>& meanwhile) override;
 
   private:
     std::optional<std::span<const Row>> listed_rows(const Query& query) const;
@@ -116,7 +118,8 @@ class CpuEngine final : public Engine {
     std::optional<PlanePass> fine_pass_;  // for batches that are divided between the threads
 };
 
-Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries) {
+Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries,
+                                           const std::function<void()>&) {
     std::vector<Answer> answers(queries.size());
     // Queries with a plane pass are batched apart from those without.
     struct Batch {

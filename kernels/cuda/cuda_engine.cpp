@@ -78,9 +78,12 @@ class CudaEngine final : public Engine {
     std::string description() const override { return description_; }
     std::optional<GpuFacts> gpu_facts() const override { return facts_; }
 
-    Result<std::vector<Answer>> run(std::span<const Query> queries) override {
+    using Engine::run;
+    Result<std::vector<Answer>> run(std::span<const Query> queries,
+                                    const std::function<void()>& meanwhile) override {
         if (broken_) return Error{ErrorCode::device, "a CUDA call has failed before"};
         std::vector<Answer> answers(queries.size());
+        meanwhile_ = meanwhile;
         const Status done = answer(queries, answers);
         meanwhile_ = nullptr;
         if (!done) {
@@ -89,7 +92,6 @@ class CudaEngine final : public Engine {
         }
         return answers;
     }
-    void during_next_run(const std::function<void()>& work) override { meanwhile_ = work; }
 
   private:
     CudaEngine(const format::Model& model, std::shared_ptr<const RowLists> lists, EnginePlan plan)
@@ -154,7 +156,7 @@ class CudaEngine final : public Engine {
     std::string description_;
     GpuFacts facts_;
     bool broken_ = false;
-    std::function<void()> meanwhile_;  // during_next_run
+    std::function<void()> meanwhile_;  // of the run that is under way, until it is called
 };
 
 Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& answers) {

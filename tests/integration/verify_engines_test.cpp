@@ -44,8 +44,9 @@ class Liar : public kernels::Engine {
         : honest_(std::move(honest)), lie_(std::move(lie)) {}
     kernels::EngineKind kind() const override { return kernels::EngineKind::cpu; }
     std::string description() const override { return "lies"; }
-    Result<std::vector<Answer>> run(std::span<const Query> queries) override {
-        auto answers = honest_->run(queries);
+    Result<std::vector<Answer>> run(std::span<const Query> queries,
+                                    const std::function<void()>& meanwhile) override {
+        auto answers = honest_->run(queries, meanwhile);
         if (!answers) return answers;
         for (std::size_t i = 0; i < queries.size(); ++i) lie_(queries[i], (*answers)[i]);
         return answers;

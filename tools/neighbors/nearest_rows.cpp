@@ -83,9 +83,7 @@ Status NearestRows::ask(std::size_t first, std::size_t last, const MakeQuery& ma
             is_prepared = true;
             prepared = prepare(*next, end, end_of(end), make);
         };
-        engine_.during_next_run(prepare_next);
-        const auto answers = engine_.run(std::span(now->queries).first(now->used));
-        engine_.during_next_run({});  // it may not have called what refers to this call
+        const auto answers = engine_.run(std::span(now->queries).first(now->used), prepare_next);
         if (!answers) return answers.error();
         if (Status taken = hand_over(*now, *answers, take); !taken) return taken;
         if (!is_prepared) prepare_next();
