@@ -44,7 +44,7 @@ constexpr double kNone = -std::numeric_limits<double>::infinity();
 std::size_t max_plane_run(std::size_t rows, std::size_t dim) {
     constexpr std::size_t kManyRows = 1000000;
     if (dim <= 256 || (dim <= 320 && rows >= kManyRows)) return 16;
-    return dim <= 1024 ? 8 : 4;
+    return dim <= 512 ? 8 : 4;
 }
 
 }  // namespace
