@@ -227,183 +227,106 @@ __device__ std::uint32_t drop_ruled_out(const DeviceModel& model, const Int8Cuto
     return threadIdx.x == 0 ? count - left : 0;
 }
 
-/// Upper bounds of every row, then the rows that reach the threshold. kLoads: loads of kStepsAtOnce
-/// steps a row, or kAnySteps to read their number from the model. `block_candidates`: rows of each
-/// block whose scores make the threshold.
-template <unsigned kLoads>
-__global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, DeviceQueries queries,
-                                                           InlineQuery inlined, PlaneGrid grid,
-                                                           std::uint32_t block_candidates,
-                                                           Workspace work) {
-    constexpr bool kInRegisters = kLoads != kAnySteps;
-    extern __shared__ uint4 shared_digits[];  // (steps), then units and bounds
-    // As bytes: the types have constructors.
-    __shared__ __align__(16) std::byte memory[sizeof(BlockMemory)];
-    auto& shared = *reinterpret_cast<BlockMemory*>(memory);
-    __shared__ __align__(alignof(DeviceQuery)) std::byte shared_query[sizeof(DeviceQuery)];
-    using Barrier = ::cuda::barrier<::cuda::thread_scope_block>;
-    __shared__ __align__(alignof(Barrier)) std::byte barrier[sizeof(Barrier)];
-    auto& bests_written = *reinterpret_cast<Barrier*>(barrier);
-    if (threadIdx.x == 0) init(&bests_written, kThreads);
-    const DevicePlane& plane = model.plane;
+/// What the threads of a block work with.
+struct Context {
+    const DeviceModel& model;
+    const DeviceQuery& query;
+    const float* raw;
+    const std::uint32_t* excluded;
+    const PlaneGrid& grid;
+    const Workspace& work;
+    BlockMemory& shared;
+    /// (max_rounds, kPlaneWarps): the units of each warp, in the order in which it handles them
+    std::uint32_t* units;
+    float* bounds;  ///< (max_rounds, kPlaneWarps, kUnitRows)
+};
+
+/// The greatest estimate that a thread has seen, and its row.
+struct Best {
+    float estimate = minus_infinity();
+    std::uint32_t row = 0;
+
+    __device__ void take(float other, std::uint32_t other_row) {
+        if (!(other > estimate)) return;
+        estimate = other;
+        row = other_row;
+    }
+};
+
+using Barrier = ::cuda::barrier<::cuda::thread_scope_block>;
+
+/// Hands the best rows so far to the scout, which is the block's first warp: from them and those
+/// of the other blocks it finds the floor, while the other warps go on. The whole block calls it.
+__device__ void find_floor(const Context& context, Best best, std::uint32_t block_candidates,
+                           Barrier& bests_written) {
+    BlockMemory& shared = context.shared;
     const unsigned lane = threadIdx.x % kWarp;
-    const unsigned warp = threadIdx.x / kWarp;
-    const std::uint32_t group_vectors = (plane.steps + 1) * kQuads;
-    const auto* const on_device = reinterpret_cast<const uint4*>(queries.digits);
-    // (max_rounds, kPlaneWarps): the units of each warp, in the order in which it handles them.
-    auto* const units = reinterpret_cast<std::uint32_t*>(shared_digits + plane.steps);
-    // (max_rounds, kPlaneWarps, kUnitRows)
-    float* const bounds = grid.shares_bounds
-                              ? reinterpret_cast<float*>(units + grid.max_rounds * kPlaneWarps)
-                              : work.uppers + blockIdx.x * grid.block_bounds();
+    constexpr unsigned kHalfWarp = kWarp / 2;
+    for (unsigned distance = kHalfWarp / 2; distance > 0; distance /= 2) {
+        const float other = __shfl_xor_sync(kWholeWarp, best.estimate, distance);
+        const std::uint32_t other_row = __shfl_xor_sync(kWholeWarp, best.row, distance);
+        if (other > best.estimate || (other == best.estimate && other_row < best.row))
+            best = {other, other_row};
+    }
+    if (lane % kHalfWarp == 0) {
+        shared.best[threadIdx.x / kHalfWarp] = best.estimate;
+        shared.best_rows[threadIdx.x / kHalfWarp] = best.row;
+    }
+    auto arrival = bests_written.arrive();
+    if (threadIdx.x >= kWarp) return;
+    bests_written.wait(std::move(arrival));
+    float* const scores = context.work.candidate_scores;
+    score_candidates(context.model, context.query, context.raw, block_candidates, shared.best,
+                     shared.best_rows, shared.candidates, scores + blockIdx.x * block_candidates);
+    wait_for_all_blocks(&context.work.counters[kArrivedCounter]);
+    const double floor =
+        floor_of_candidates(context.query, scores, gridDim.x * block_candidates, shared.list);
+    if (lane == 0) shared.floor = floor;
+}
 
-    const std::uint32_t first = inlined.usable ? inlined.query.first : queries.queries[0].first;
-    const std::uint32_t last = inlined.usable ? inlined.query.last : queries.queries[0].last;
-    const std::uint32_t first_unit = first / kUnitRows;
-    const std::uint32_t last_unit = last > first ? (last - 1) / kUnitRows + 1 : first_unit;
-    const auto has_second = [&](std::uint32_t unit) { return unit * 2 + 1 < plane.groups; };
-    const auto* const codes_of_all = reinterpret_cast<const uint4*>(plane.bytes);
-    // Lists the unit that this warp handles in a round, or kNoUnit. One thread of the warp calls
-    // it.
-    const auto take_unit = [&](std::uint32_t round) {
-        if (round >= grid.max_rounds) return;
-        const std::uint32_t warps = gridDim.x * kPlaneWarps;
-        const std::uint32_t unit =
-            first_unit +
-            (round < grid.fixed_rounds
-                 ? round * warps + blockIdx.x * kPlaneWarps + warp
-                 : grid.fixed_rounds * warps + atomicAdd(&work.counters[kUnitCounter], 1U));
-        units[round * kPlaneWarps + warp] = unit < last_unit ? unit : kNoUnit;
-    };
-    if (lane == 0) take_unit(0);
+/// Loads of kStepsAtOnce steps that a thread's digits are in registers for; kAnySteps: one, unused.
+constexpr unsigned registers_of(unsigned loads) { return loads == kAnySteps ? 1 : loads; }
 
-    // x, y: the high digits of components 0–3 and 4–7 of a step; z, w: the low ones.
-    const unsigned step_of_lane = lane / kQuads;
-    uint4 digits[kInRegisters ? kLoads : 1];
-    if constexpr (kInRegisters) {
-#pragma unroll
-        for (unsigned j = 0; j < kLoads; ++j) {
-            const unsigned step = step_of_lane + j * kStepsAtOnce;
-            digits[j] = uint4{0, 0, 0, 0};
-            if (step < plane.steps)
-                digits[j] = inlined.usable ? inlined.digits[step] : on_device[step];
+/// Multiplies the codes of a unit, whose second group is `to_second` vectors behind the first, with
+/// the digits, which are in registers, or for kAnySteps in shared memory. The whole warp calls it.
+template <unsigned kLoads>
+__device__ Sums multiply(const uint4* codes, std::uint32_t to_second, std::uint32_t steps,
+                         const uint4 (&digits)[registers_of(kLoads)], const uint4* shared_digits) {
+    const unsigned lane = threadIdx.x % kWarp;
+    Sums sums;
+    if constexpr (kLoads == kAnySteps) {
+        for (unsigned step = lane / kQuads; step < steps; step += kStepsAtOnce) {
+            const unsigned at = step * kQuads + lane % kQuads;
+            sums.add(0, __ldcs(codes + at), shared_digits[step]);
+            sums.add(1, __ldcs(codes + to_second + at), shared_digits[step]);
         }
     } else {
-        for (unsigned i = threadIdx.x; i < plane.steps; i += kThreads)
-            shared_digits[i] = inlined.usable ? inlined.digits[i] : on_device[i];
-    }
-    if (threadIdx.x == 0)
-        *reinterpret_cast<DeviceQuery*>(shared_query) =
-            inlined.usable ? inlined.query : queries.queries[0];
-    if (inlined.usable) {
-        for (unsigned i = threadIdx.x; i < model.dim; i += kThreads) shared.raw[i] = inlined.raw[i];
-        if (threadIdx.x < inlined.query.excluded_count)
-            shared.excluded[threadIdx.x] = inlined.excluded[threadIdx.x];
-    }
-    __syncthreads();
-    const DeviceQuery query = *reinterpret_cast<const DeviceQuery*>(shared_query);
-
-    // Which of a unit's 32 rows is this thread's own.
-    const unsigned own = lane % kQuads * 4 + (lane >> 4 & 1) * 2 + (lane >> 3 & 1);
-    const bool second = (lane & 4) != 0;
-    const unsigned row_in_unit = own + (second ? planes::kGroupRows : 0);
-    float best = minus_infinity();
-    std::uint32_t best_row = 0;
-    const float* const raw = inlined.usable ? shared.raw : queries.raw;
-    // Hands the best rows so far to the scout, which is the block's first warp: from them and those
-    // of the other blocks it finds the floor, while the other warps go on.
-    const auto find_floor = [&] {
-        constexpr unsigned kHalfWarp = kWarp / 2;
-        for (unsigned distance = kHalfWarp / 2; distance > 0; distance /= 2) {
-            const float other = __shfl_xor_sync(kWholeWarp, best, distance);
-            const std::uint32_t other_row = __shfl_xor_sync(kWholeWarp, best_row, distance);
-            if (other > best || (other == best && other_row < best_row)) {
-                best = other;
-                best_row = other_row;
-            }
-        }
-        if (lane % kHalfWarp == 0) {
-            shared.best[threadIdx.x / kHalfWarp] = best;
-            shared.best_rows[threadIdx.x / kHalfWarp] = best_row;
-        }
-        auto arrival = bests_written.arrive();
-        if (warp > 0) return;
-        bests_written.wait(std::move(arrival));
-        score_candidates(model, query, raw, block_candidates, shared.best, shared.best_rows,
-                         shared.candidates, work.candidate_scores + blockIdx.x * block_candidates);
-        wait_for_all_blocks(&work.counters[kArrivedCounter]);
-        const double floor = floor_of_candidates(query, work.candidate_scores,
-                                                 gridDim.x * block_candidates, shared.list);
-        if (lane == 0) shared.floor = floor;
-    };
-    std::uint32_t round = 0;
-    // With few units a warp, those at the end may be the best.
-    const std::uint32_t scout_round =
-        grid.fixed_rounds < kMinFixedRounds ? grid.max_rounds : grid.fixed_rounds;
-    bool scouted = false;
-    while (true) {
-        __syncwarp();
-        const std::uint32_t unit =
-            round < grid.max_rounds ? units[round * kPlaneWarps + warp] : kNoUnit;
-        if (!scouted && (round == scout_round || unit == kNoUnit)) {
-            find_floor();
-            scouted = true;
-        }
-        if (unit == kNoUnit) break;
-        if (lane == 0) take_unit(round + 1);
-        float* const bounds_of_unit = bounds + (round * kPlaneWarps + warp) * kUnitRows;
-        const auto* const from = codes_of_all + static_cast<std::size_t>(unit) * 2 * group_vectors;
-        const std::uint32_t to_second = has_second(unit) ? group_vectors : 0;
-        // The bounds of this thread's own row, loaded together with its codes.
-        const auto* const row_bounds = reinterpret_cast<const std::uint16_t*>(
-            from + (second ? to_second : 0) + plane.steps * kQuads);
-        const std::uint16_t projection = row_bounds[own];
-        const std::uint16_t residual = row_bounds[planes::kGroupRows + own];
-        const auto bound = [&](const Sums& sums) {
-            const int sum = sums.of_own_row(lane);
-            const std::uint32_t row = unit * kUnitRows + row_in_unit;
-            float upper = minus_infinity();
-            // Uncovered rows have neither projection nor residual.
-            if (row < model.rows && (projection | residual) != 0 && (!second || to_second > 0) &&
-                admits(query, model, row)) {
-                float estimate = 0;
-                upper = row_upper(sum, projection, residual, query.upper, estimate);
-                if (estimate > best) {
-                    best = estimate;
-                    best_row = row;
-                }
-            }
-            bounds_of_unit[row_in_unit] = upper;
-        };
-        Sums sums;
-        if constexpr (kLoads == kAnySteps) {
-            for (unsigned step = step_of_lane; step < plane.steps; step += kStepsAtOnce) {
-                const unsigned at = step * kQuads + lane % kQuads;
-                sums.add(0, __ldcs(from + at), shared_digits[step]);
-                sums.add(1, __ldcs(from + to_second + at), shared_digits[step]);
-            }
-        } else {
-            uint4 codes[2][kLoads];
+        uint4 loaded[2][kLoads];
 #pragma unroll
-            for (unsigned g = 0; g < 2; ++g) {
-#pragma unroll
-                for (unsigned j = 0; j < kLoads; ++j) {
-                    const unsigned at = lane + j * kWarp;
-                    codes[g][j] = at < plane.steps * kQuads ? __ldcs(from + g * to_second + at)
-                                                            : uint4{0, 0, 0, 0};
-                }
-            }
+        for (unsigned g = 0; g < 2; ++g) {
 #pragma unroll
             for (unsigned j = 0; j < kLoads; ++j) {
-#pragma unroll
-                for (unsigned g = 0; g < 2; ++g) sums.add(g, codes[g][j], digits[j]);
+                const unsigned at = lane + j * kWarp;
+                loaded[g][j] =
+                    at < steps * kQuads ? __ldcs(codes + g * to_second + at) : uint4{0, 0, 0, 0};
             }
         }
-        bound(sums);
-        ++round;
+#pragma unroll
+        for (unsigned j = 0; j < kLoads; ++j) {
+#pragma unroll
+            for (unsigned g = 0; g < 2; ++g) sums.add(g, loaded[g][j], digits[j]);
+        }
     }
-    __syncthreads();
+    return sums;
+}
 
+/// Scores the rows whose bounds reach the floor, of the rounds that the warp has handled, and the
+/// block's share of the uncovered rows, and adds those that reach it to the found ones. The whole
+/// block calls it.
+__device__ void score_reaching(const Context& context, std::uint32_t rounds, const uint4* digits) {
+    const auto& [model, query, raw, excluded, grid, work, shared, units, bounds] = context;
+    const unsigned lane = threadIdx.x % kWarp;
+    const unsigned warp = threadIdx.x / kWarp;
     const double floor = shared.floor;
     const float cutoff = __double2float_rd(floor);
     // Rows in host memory are read only where int8 codes do not rule them out.
@@ -411,17 +334,12 @@ __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, De
     Int8Cutoff second_cutoff;
     if (by_int8) {
         for (unsigned i = threadIdx.x; i < model.int8_codes.stride / planes::kStepDims;
-             i += kThreads) {
-            const bool there = i < plane.steps;
-            shared.int8_digits[i] = !there           ? uint4{0, 0, 0, 0}
-                                    : inlined.usable ? inlined.digits[i]
-                                                     : on_device[i];
-        }
+             i += kThreads)
+            shared.int8_digits[i] = i < model.plane.steps ? digits[i] : uint4{0, 0, 0, 0};
         second_cutoff = int8_cutoff(query.digits, floor, model.dim);
     }
     std::uint32_t scored = 0;
     std::uint32_t ruled_out = 0;
-    const std::uint32_t* const excluded = inlined.usable ? shared.excluded : queries.excluded;
     const auto take = [&](std::uint32_t row, double score) {
         ++scored;
         if (!(score >= floor) || is_excluded(query, excluded, row)) return;
@@ -435,7 +353,7 @@ __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, De
         if (threadIdx.x == 0) shared.list_count = 0;
         __syncthreads();
 #pragma unroll 4
-        for (std::uint32_t i = begin; i < min(end, round); ++i) {
+        for (std::uint32_t i = begin; i < min(end, rounds); ++i) {
             const float upper = bounds[i * kThreads + threadIdx.x];
             if (!(upper >= cutoff) || upper == minus_infinity()) continue;
             const std::uint32_t at = atomicAdd(&shared.list_count, 1U);
@@ -470,8 +388,134 @@ __global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, De
     scored = warp_sum(scored);
     if (lane == 0 && scored > 0) atomicAdd(&work.counters[kRescoredCounter], scored);
     if (ruled_out > 0) atomicAdd(&work.counters[kRuledOutCounter], ruled_out);
+}
+
+/// Upper bounds of every row, then the rows that reach the threshold. kLoads: loads of kStepsAtOnce
+/// steps a row, or kAnySteps to read their number from the model. `block_candidates`: rows of each
+/// block whose scores make the threshold.
+template <unsigned kLoads>
+__global__ __launch_bounds__(kThreads, 1) void plane_query(DeviceModel model, DeviceQueries queries,
+                                                           InlineQuery inlined, PlaneGrid grid,
+                                                           std::uint32_t block_candidates,
+                                                           Workspace work) {
+    extern __shared__ uint4 shared_digits[];  // (steps), then units and bounds
+    // As bytes: the types have constructors.
+    __shared__ __align__(16) std::byte memory[sizeof(BlockMemory)];
+    auto& shared = *reinterpret_cast<BlockMemory*>(memory);
+    __shared__ __align__(alignof(DeviceQuery)) std::byte shared_query[sizeof(DeviceQuery)];
+    __shared__ __align__(alignof(Barrier)) std::byte barrier[sizeof(Barrier)];
+    auto& bests_written = *reinterpret_cast<Barrier*>(barrier);
+    if (threadIdx.x == 0) init(&bests_written, kThreads);
+    const DevicePlane& plane = model.plane;
+    const unsigned lane = threadIdx.x % kWarp;
+    const unsigned warp = threadIdx.x / kWarp;
+    const std::uint32_t group_vectors = (plane.steps + 1) * kQuads;
+    // x, y: the high digits of components 0–3 and 4–7 of a step; z, w: the low ones.
+    const uint4* const all_digits =
+        inlined.usable ? inlined.digits : reinterpret_cast<const uint4*>(queries.digits);
+    auto* const units = reinterpret_cast<std::uint32_t*>(shared_digits + plane.steps);
+    float* const bounds = grid.shares_bounds
+                              ? reinterpret_cast<float*>(units + grid.max_rounds * kPlaneWarps)
+                              : work.uppers + blockIdx.x * grid.block_bounds();
+
+    const std::uint32_t first = inlined.usable ? inlined.query.first : queries.queries[0].first;
+    const std::uint32_t last = inlined.usable ? inlined.query.last : queries.queries[0].last;
+    const std::uint32_t first_unit = first / kUnitRows;
+    const std::uint32_t last_unit = last > first ? (last - 1) / kUnitRows + 1 : first_unit;
+    // Lists the unit that this warp handles in a round, or kNoUnit. One thread of the warp calls
+    // it.
+    const auto take_unit = [&](std::uint32_t round) {
+        if (round >= grid.max_rounds) return;
+        const std::uint32_t warps = gridDim.x * kPlaneWarps;
+        const std::uint32_t unit =
+            first_unit +
+            (round < grid.fixed_rounds
+                 ? round * warps + blockIdx.x * kPlaneWarps + warp
+                 : grid.fixed_rounds * warps + atomicAdd(&work.counters[kUnitCounter], 1U));
+        units[round * kPlaneWarps + warp] = unit < last_unit ? unit : kNoUnit;
+    };
+    if (lane == 0) take_unit(0);
+
+    uint4 digits[registers_of(kLoads)];
+    if constexpr (kLoads != kAnySteps) {
+#pragma unroll
+        for (unsigned j = 0; j < kLoads; ++j) {
+            const unsigned step = lane / kQuads + j * kStepsAtOnce;
+            digits[j] = uint4{0, 0, 0, 0};
+            if (step < plane.steps) digits[j] = all_digits[step];
+        }
+    } else {
+        for (unsigned i = threadIdx.x; i < plane.steps; i += kThreads)
+            shared_digits[i] = all_digits[i];
+    }
+    if (threadIdx.x == 0)
+        *reinterpret_cast<DeviceQuery*>(shared_query) =
+            inlined.usable ? inlined.query : queries.queries[0];
+    if (inlined.usable) {
+        for (unsigned i = threadIdx.x; i < model.dim; i += kThreads) shared.raw[i] = inlined.raw[i];
+        if (threadIdx.x < inlined.query.excluded_count)
+            shared.excluded[threadIdx.x] = inlined.excluded[threadIdx.x];
+    }
+    __syncthreads();
+    const DeviceQuery query = *reinterpret_cast<const DeviceQuery*>(shared_query);
+    const Context context{model,
+                          query,
+                          inlined.usable ? shared.raw : queries.raw,
+                          inlined.usable ? shared.excluded : queries.excluded,
+                          grid,
+                          work,
+                          shared,
+                          units,
+                          bounds};
+
+    // Which of a unit's 32 rows is this thread's own.
+    const unsigned own = lane % kQuads * 4 + (lane >> 4 & 1) * 2 + (lane >> 3 & 1);
+    const bool second = (lane & 4) != 0;
+    const unsigned row_in_unit = own + (second ? planes::kGroupRows : 0);
+    Best best;
+    std::uint32_t round = 0;
+    // With few units a warp, those at the end may be the best.
+    const std::uint32_t scout_round =
+        grid.fixed_rounds < kMinFixedRounds ? grid.max_rounds : grid.fixed_rounds;
+    bool scouted = false;
+    while (true) {
+        __syncwarp();
+        const std::uint32_t unit =
+            round < grid.max_rounds ? units[round * kPlaneWarps + warp] : kNoUnit;
+        if (!scouted && (round == scout_round || unit == kNoUnit)) {
+            find_floor(context, best, block_candidates, bests_written);
+            scouted = true;
+        }
+        if (unit == kNoUnit) break;
+        if (lane == 0) take_unit(round + 1);
+        const auto* const codes =
+            reinterpret_cast<const uint4*>(plane.bytes) + std::size_t{unit} * 2 * group_vectors;
+        const bool has_second = unit * 2 + 1 < plane.groups;
+        const std::uint32_t to_second = has_second ? group_vectors : 0;
+        // The bounds of this thread's own row, loaded together with its codes.
+        const auto* const row_bounds = reinterpret_cast<const std::uint16_t*>(
+            codes + (second ? to_second : 0) + plane.steps * kQuads);
+        const std::uint16_t projection = row_bounds[own];
+        const std::uint16_t residual = row_bounds[planes::kGroupRows + own];
+        const int sum =
+            multiply<kLoads>(codes, to_second, plane.steps, digits, shared_digits).of_own_row(lane);
+        const std::uint32_t row = unit * kUnitRows + row_in_unit;
+        float upper = minus_infinity();
+        // Uncovered rows have neither projection nor residual.
+        if (row < model.rows && (projection | residual) != 0 && (!second || has_second) &&
+            admits(query, model, row)) {
+            float estimate = 0;
+            upper = row_upper(sum, projection, residual, query.upper, estimate);
+            best.take(estimate, row);
+        }
+        bounds[(round * kPlaneWarps + warp) * kUnitRows + row_in_unit] = upper;
+        ++round;
+    }
+    __syncthreads();
+
+    score_reaching(context, round, all_digits);
     if (!is_last_block(&work.counters[kBlocksDoneCounter])) return;
-    order_hits<kThreads>(query, floor, work);
+    order_hits<kThreads>(query, shared.floor, work);
 }
 
 /// Rows of each block whose scores make the threshold.

@@ -94,6 +94,59 @@ __device__ inline void find_in_triangle(unsigned t, unsigned& row, unsigned& col
     row = t - static_cast<unsigned>(before(column));
 }
 
+/// Where a thread's sums belong: at S::place(down, i), S::place(across, j) of a tile.
+struct Place {
+    std::size_t first_row;  ///< of the tile, in the rectangle
+    std::size_t first_column;
+    unsigned down;  ///< of the thread, in the tile
+    unsigned across;
+};
+
+/// Writes the distances to the rows of `out`, for each row of the tile.
+template <unsigned kEdge>
+__device__ void store_rows(const DistanceTask& task, const Place& place,
+                           const float (&distances)[kEdge][kEdge]) {
+    using S = Shape<kEdge>;
+    using Part = Vector<S::kVector>;
+#pragma unroll
+    for (unsigned i = 0; i < kEdge; ++i) {
+        const std::size_t row = place.first_row + S::place(place.down, i);
+        if (row >= task.rectangle.rows) continue;
+#pragma unroll
+        for (unsigned g = 0; g < S::kGroups; ++g) {
+            const std::size_t column = place.first_column + S::place(place.across, g * S::kVector);
+            if (column >= task.rectangle.columns) continue;
+            Part part;
+#pragma unroll
+            for (unsigned v = 0; v < S::kVector; ++v) part.at[v] = distances[i][g * S::kVector + v];
+            store(task.out + row * task.stride + column, part, task.rectangle.columns - column);
+        }
+    }
+}
+
+/// Writes them to the columns of `mirror`.
+template <unsigned kEdge>
+__device__ void store_columns(const DistanceTask& task, const Place& place,
+                              const float (&distances)[kEdge][kEdge], float* mirror,
+                              std::size_t mirror_stride) {
+    using S = Shape<kEdge>;
+    using Part = Vector<S::kVector>;
+#pragma unroll
+    for (unsigned j = 0; j < kEdge; ++j) {
+        const std::size_t column = place.first_column + S::place(place.across, j);
+        if (column >= task.rectangle.columns) continue;
+#pragma unroll
+        for (unsigned g = 0; g < S::kGroups; ++g) {
+            const std::size_t row = place.first_row + S::place(place.down, g * S::kVector);
+            if (row >= task.rectangle.rows) continue;
+            Part part;
+#pragma unroll
+            for (unsigned v = 0; v < S::kVector; ++v) part.at[v] = distances[g * S::kVector + v][j];
+            store(mirror + column * mirror_stride + row, part, task.rectangle.rows - row);
+        }
+    }
+}
+
 /// half: the rectangle is square, and blocks are of its upper triangle.
 template <unsigned kEdge>
 __global__ void __launch_bounds__(kThreads, kBlocksAProcessor)
@@ -118,7 +171,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAProcessor)
     // What this thread brings: neighbours of a warp bring neighbouring points, so that they write
     // to different banks. A thread that brings twice brings the same part of rows and of columns.
     constexpr unsigned kHalf = S::kQuads / 2;
-    const unsigned place = threadIdx.x % S::kTile;
+    const unsigned point_of_tile = threadIdx.x % S::kTile;
     const unsigned component = threadIdx.x / S::kTile % 2 * 4;
     const bool brings = S::kQuads >= kThreads || threadIdx.x < S::kQuads;
     const float* from[S::kLoads];
@@ -127,12 +180,12 @@ __global__ void __launch_bounds__(kThreads, kBlocksAProcessor)
         const unsigned operand = (threadIdx.x + l * kThreads) / kHalf % 2;
         const std::size_t point =
             operand == 0
-                ? task.rectangle.first_row + min(first_row + place, task.rectangle.rows - 1)
+                ? task.rectangle.first_row + min(first_row + point_of_tile, task.rectangle.rows - 1)
                 : task.rectangle.first_column +
-                      min(first_column + place, task.rectangle.columns - 1);
+                      min(first_column + point_of_tile, task.rectangle.columns - 1);
         from[l] = task.points + point * task.point_stride + component;
     }
-    float* to = &slices[0][threadIdx.x / kHalf % 2][component][place];
+    float* to = &slices[0][threadIdx.x / kHalf % 2][component][point_of_tile];
     float4 coming[S::kLoads];
     const auto fetch = [&] {
         if (!brings) return;
@@ -220,37 +273,12 @@ __global__ void __launch_bounds__(kThreads, kBlocksAProcessor)
 #pragma unroll
         for (unsigned j = 0; j < kEdge; ++j) acc[i][j] = finish(task.metric, acc[i][j]);
     }
-#pragma unroll
-    for (unsigned i = 0; i < kEdge; ++i) {
-        const std::size_t row = first_row + S::place(down, i);
-        if (row >= task.rectangle.rows) continue;
-#pragma unroll
-        for (unsigned g = 0; g < S::kGroups; ++g) {
-            const std::size_t column = first_column + S::place(across, g * S::kVector);
-            if (column >= task.rectangle.columns) continue;
-            Part part;
-#pragma unroll
-            for (unsigned v = 0; v < S::kVector; ++v) part.at[v] = acc[i][g * S::kVector + v];
-            store(task.out + row * task.stride + column, part, task.rectangle.columns - column);
-        }
-    }
+    const Place place{first_row, first_column, down, across};
+    store_rows(task, place, acc);
     float* const mirror = half ? task.out : task.mirror;
     const std::size_t mirror_stride = half ? task.stride : task.mirror_stride;
     if (mirror == nullptr || (half && tile_row == tile_column)) return;
-#pragma unroll
-    for (unsigned j = 0; j < kEdge; ++j) {
-        const std::size_t column = first_column + S::place(across, j);
-        if (column >= task.rectangle.columns) continue;
-#pragma unroll
-        for (unsigned g = 0; g < S::kGroups; ++g) {
-            const std::size_t row = first_row + S::place(down, g * S::kVector);
-            if (row >= task.rectangle.rows) continue;
-            Part part;
-#pragma unroll
-            for (unsigned v = 0; v < S::kVector; ++v) part.at[v] = acc[g * S::kVector + v][j];
-            store(mirror + column * mirror_stride + row, part, task.rectangle.rows - row);
-        }
-    }
+    store_columns(task, place, acc, mirror, mirror_stride);
 }
 
 std::size_t tiles_of(const distance::Rectangle& rectangle, std::size_t tile) {
