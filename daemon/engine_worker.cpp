@@ -7,6 +7,7 @@
 #include <cassert>
 #include <chrono>
 #include <cstddef>
+#include <thread>
 #include <utility>
 #include <variant>
 
@@ -48,6 +49,8 @@ constexpr unsigned kMinProcessorsToSpin = 4;
 
 /// Answers wait for the start of the next batch only if that has this many queries.
 constexpr std::size_t kMinOverlap = 32;
+/// How long the worker sleeps at a time while it waits for jobs for a moment.
+constexpr std::chrono::microseconds kNap{20};
 
 /// The queue's source of probes; connections count from 1.
 constexpr std::uint64_t kProbeSource = 0;
@@ -130,10 +133,45 @@ void EngineWorker::loop() {
     while (!batch.jobs.empty() || wait_for_jobs()) {
         fill(batch);
         if (batch.jobs.empty()) continue;
+        gather(batch);
         batch = run_engine(std::move(batch));
         // While the device works on the next batch, there is time.
-        if (batch.jobs.size() < kMinOverlap) finish_computed();
+        if (batch.jobs.size() < kMinOverlap || will_gather(batch)) finish_computed(&batch);
     }
+}
+
+double EngineWorker::gain_ms(const Batch& batch, std::size_t vectors) const {
+    if (vectors <= batch.vectors) return 0;
+    return costs_.predict_ms(batch.vectors) + costs_.predict_ms(vectors - batch.vectors) -
+           costs_.predict_ms(vectors);
+}
+
+bool EngineWorker::will_gather(const Batch& next) const {
+    const std::size_t vectors = next.vectors + computed_.batch.vectors;
+    return gathering_.is_due() && gain_ms(next, vectors) > 0 &&
+           costs_.predict_ms(vectors) <= budget_ms();
+}
+
+void EngineWorker::gather(Batch& batch) {
+    const std::size_t expected = gathering_.expected();
+    const auto all_came = [&] { return batch.jobs.size() >= expected; };
+    if (all_came() || queue_.size() > 0 || is_full(batch)) return;
+    auto now = Clock::now();
+    const auto until = gathering_.until(gain_ms(batch, expected), now);
+    if (!until) return;
+    while (!all_came() && !is_full(batch) && now < *until) {
+        const std::uint32_t seen = arrivals_->count;
+        fill(batch);
+        while (!all_came() && arrivals_->count == seen && now < *until) {
+            if (should_spin_) {
+                kernels::pause_processor();
+            } else {
+                std::this_thread::sleep_for(kNap);
+            }
+            now = Clock::now();
+        }
+    }
+    gathering_.end(all_came(), now);
 }
 
 bool EngineWorker::wait_for_jobs() {
@@ -280,8 +318,10 @@ EngineWorker::Batch EngineWorker::run_engine(Batch batch) {
     return next;
 }
 
-void EngineWorker::finish_computed() {
+void EngineWorker::finish_computed(const Batch* next) {
     auto& [batch, answers, at] = computed_;
+    const std::size_t answered_jobs = batch.jobs.size();
+    if (answered_jobs == 0) return;
     const auto fault = this->fault();
     for (std::size_t i = 0; i < batch.jobs.size(); ++i) {
         Job& job = *batch.jobs[i];
@@ -295,7 +335,9 @@ void EngineWorker::finish_computed() {
         answered(std::move(batch.jobs[i]), at);
     }
     computed_ = {};
+    const std::size_t waiting = arrivals_->jobs + (next != nullptr ? next->jobs.size() : 0);
     hand_over();
+    gathering_.begin(answered_jobs + waiting, Clock::now());
 }
 
 void EngineWorker::finish(Job& job, kernels::Answer& answer) {

@@ -21,6 +21,7 @@
 #include "common/wire/request.hpp"
 #include "daemon/cost_model.hpp"
 #include "daemon/fair_queue.hpp"
+#include "daemon/gathering.hpp"
 #include "daemon/known_answer.hpp"
 #include "daemon/reply.hpp"
 #include "daemon/settings.hpp"
@@ -100,9 +101,10 @@ struct WorkerCounts {
 };
 
 /// Answers jobs in batches. Takes waiting jobs from the connections in turn, until their predicted
-/// cost (CostModel) passes the budget, and calls Engine::run once for all of them. Never waits for
-/// further jobs to fill a batch. While a device works on a batch, the thread hands over the answers
-/// of the one before and prepares the one after.
+/// cost (CostModel) passes the budget, and calls Engine::run once for all of them. Waits for
+/// further jobs only where clients that have just got answers are about to ask again (Gathering).
+/// While a device works on a batch, the thread hands over the answers of the one before and
+/// prepares the one after.
 ///
 /// Each loop has an inbox of its own, whose lock it shares with the worker alone.
 class EngineWorker {
@@ -195,6 +197,13 @@ class EngineWorker {
     /// Waits until a job waits in an inbox or in `queue_`; false once the worker is stopped and has
     /// no job left.
     bool wait_for_jobs();
+    /// What one batch of `vectors` is expected to save, where `batch` would take some of them and
+    /// another the rest.
+    double gain_ms(const Batch& batch, std::size_t vectors) const;
+    /// Whether `next` will wait for the jobs of `computed_` to be followed by others.
+    bool will_gather(const Batch& next) const;
+    /// Waits for such jobs and takes them into `batch`.
+    void gather(Batch& batch);
     /// Moves the jobs of all inboxes to `queue_`.
     void empty_inboxes();
     /// Takes jobs from `queue_` into `batch`, up to the budget. Hands over those that it answers.
@@ -206,8 +215,9 @@ class EngineWorker {
     /// Runs the engine, fills the next batch meanwhile, and returns it. The answers come to
     /// `computed_`.
     Batch run_engine(Batch batch);
-    /// Gives the jobs of `computed_` their answers, and hands them over.
-    void finish_computed();
+    /// Gives the jobs of `computed_` their answers, and hands them over. `next`: the batch that
+    /// will follow, if it has jobs already.
+    void finish_computed(const Batch* next = nullptr);
     void finish(Job& job, kernels::Answer& answer);
     void learn(const Batch& batch, std::span<const kernels::Answer> answers, double ms);
     void count_batch(const Batch& batch);
@@ -241,6 +251,7 @@ class EngineWorker {
     FairQueue<JobPointer> queue_;
     std::vector<JobPointer> taken_;  // scratch of empty_inboxes
     Computed computed_;
+    Gathering gathering_;
     double overlap_ms_ = 0;             // of the last run, that this thread had other work
     std::vector<JobPointer> answered_;  // not handed over yet
     std::thread thread_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -15,8 +16,6 @@ namespace {
 
 /// How often deadlines are checked.
 constexpr std::chrono::milliseconds kTick{250};
-/// How long the loop polls for an answer before it sleeps.
-constexpr std::chrono::milliseconds kSpin{2};
 
 }  // namespace
 
@@ -27,7 +26,8 @@ SessionLoop::SessionLoop(std::size_t number, const Settings& settings, Owner& ow
       owner_(owner),
       suggester_(suggester),
       statistics_(settings.models.size()),
-      tick_(io_) {}
+      tick_(io_),
+      wake_(io_) {}
 
 SessionLoop::~SessionLoop() { stop_thread(); }
 
@@ -47,7 +47,7 @@ void SessionLoop::stop_thread() {
 }
 
 void SessionLoop::run_one() {
-    if (quick_in_flight_ > 0 && Clock::now() < spin_until_) {
+    if (poll_.is_polling(Clock::now())) {
         io_.poll_one();
     } else {
         io_.run_one();
@@ -147,23 +147,27 @@ Status SessionLoop::check(const wire::Request& request, const LoadedModel& loade
 
 bool SessionLoop::submit(EngineWorker& worker, std::shared_ptr<Job> job, bool may_refuse) {
     job->receiver = this;
-    job->is_awaited = worker.should_spin();
-    if (job->is_awaited) {
-        ++quick_in_flight_;
-        spin_until_ = Clock::now() + kSpin;
-    }
-    const bool polls = job->is_awaited;
+    const bool awaited = worker.should_spin();
+    job->is_awaited = awaited;
+    if (awaited) wake_at(poll_.submitted(Clock::now()));
     const bool submitted = worker.submit(std::move(job), number_, may_refuse);
-    if (polls && !submitted) --quick_in_flight_;
+    if (awaited && !submitted) wake_at(poll_.returned(1, Clock::now()));
     return submitted;
+}
+
+void SessionLoop::wake_at(std::optional<Clock::time_point> due) {
+    if (!due) return;
+    wake_.expires_at(*due);
+    wake_.async_wait([this](error_code error) {
+        if (!error) poll_.wake(Clock::now());
+    });
 }
 
 void SessionLoop::receive(std::vector<std::shared_ptr<Job>> jobs) {
     asio::post(io_, [this, jobs = std::move(jobs)] {
-        for (const auto& job : jobs) {
-            if (job->is_awaited) --quick_in_flight_;
-            Session::take_answer(job);
-        }
+        const auto awaited = std::ranges::count_if(jobs, &Job::is_awaited);
+        wake_at(poll_.returned(static_cast<std::size_t>(awaited), Clock::now()));
+        for (const auto& job : jobs) Session::take_answer(job);
     });
 }
 

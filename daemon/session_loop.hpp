@@ -14,6 +14,7 @@
 
 #include "common/result.hpp"
 #include "common/wire/request.hpp"
+#include "daemon/answer_poll.hpp"
 #include "daemon/asio.hpp"
 #include "daemon/engine_worker.hpp"
 #include "daemon/loaded_model.hpp"
@@ -64,7 +65,7 @@ class SessionLoop final : public JobReceiver {
     void start_thread();
     /// Ends that thread, if there is one. Not on the loop's thread.
     void stop_thread();
-    /// Runs one handler, waiting for it; polls while answers of a quick engine are due.
+    /// Runs one handler, waiting for it; polls for answers of a quick engine that are due.
     void run_one();
 
     /// Starts the session of a connection.
@@ -118,6 +119,8 @@ class SessionLoop final : public JobReceiver {
   private:
     asio::awaitable<void> run_ticks();
     std::vector<std::shared_ptr<Session>> sessions() const;
+    /// Sets the timer that wakes the loop to poll, if `due` is a time.
+    void wake_at(std::optional<Clock::time_point> due);
 
     const std::size_t number_;
     const Settings& settings_;
@@ -131,8 +134,8 @@ class SessionLoop final : public JobReceiver {
     std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work_;
     std::thread thread_;
     Models models_;
-    std::size_t quick_in_flight_ = 0;  // jobs at engines that the loop polls for
-    Clock::time_point spin_until_;
+    AnswerPoll poll_;
+    asio::steady_timer wake_;  // of poll_
     bool draining_ = false;
     std::array<char, 65536> read_buffer_;
 };

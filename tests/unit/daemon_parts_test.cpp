@@ -16,8 +16,10 @@
 #include <vector>
 
 #include "common/control_groups.hpp"
+#include "daemon/answer_poll.hpp"
 #include "daemon/cost_model.hpp"
 #include "daemon/fair_queue.hpp"
+#include "daemon/gathering.hpp"
 #include "daemon/histogram.hpp"
 #include "kernels/thread_pool.hpp"
 
@@ -47,6 +49,100 @@ TEST(FairQueue, AnUrgentSourceIsNext) {
         queue.push(static_cast<std::uint64_t>(source), 10 * source);
     queue.push(0, 1, true);
     EXPECT_EQ(all_of(queue), (std::vector<int>{1, 10, 20, 30, 40}));
+}
+
+constexpr std::chrono::microseconds kUs{1};
+
+TEST(Gathering, WaitsForAShareOfTheGainFromTheAnswersOn) {
+    Gathering gathering;
+    const Clock::time_point begun{std::chrono::hours(1)};
+    gathering.begin(8, begun);
+    EXPECT_EQ(gathering.expected(), 8U);
+    EXPECT_EQ(gathering.until(0.2, begun), begun + 150 * kUs);
+    EXPECT_EQ(gathering.until(0.2, begun + 149 * kUs), begun + 150 * kUs);
+    EXPECT_EQ(gathering.until(0.2, begun + 150 * kUs), std::nullopt);
+    EXPECT_EQ(gathering.until(0, begun), std::nullopt);
+    EXPECT_EQ(gathering.until(-1, begun), std::nullopt);
+    EXPECT_EQ(gathering.until(std::nan(""), begun), std::nullopt);
+    // A gain of seconds is no reason to wait longer than clients usually take.
+    EXPECT_EQ(gathering.until(5000, begun), begun + 400 * kUs);
+}
+
+TEST(Gathering, LearnsHowLongClientsTake) {
+    Gathering gathering;
+    const Clock::time_point begun{std::chrono::hours(1)};
+    for (int i = 0; i < 100; ++i) {
+        gathering.begin(8, begun);
+        gathering.end(true, begun + 50 * kUs);
+    }
+    EXPECT_NEAR(static_cast<double>((*gathering.until(5000, begun) - begun) / kUs), 200, 2);
+}
+
+TEST(Gathering, LeavesOutMoreAndMoreWaitsWhereClientsDoNotComeBack) {
+    Gathering gathering;
+    const Clock::time_point begun{std::chrono::hours(1)};
+    gathering.begin(8, begun);
+    std::vector<int> left_out;
+    for (int wait = 0; wait < 9; ++wait) {
+        int before = 0;
+        while (!gathering.until(1, begun)) ++before;
+        left_out.push_back(before);
+        gathering.end(false, begun + 300 * kUs);
+        EXPECT_FALSE(gathering.is_due());
+    }
+    EXPECT_EQ(left_out, (std::vector<int>{0, 1, 3, 7, 15, 31, 63, 127, 127}));
+    while (!gathering.until(1, begun)) {
+    }
+    gathering.end(true, begun + 100 * kUs);
+    EXPECT_TRUE(gathering.is_due());
+}
+
+TEST(AnswerPoll, SleepsUntilAnswersAreNearlyDue) {
+    AnswerPoll poll;
+    const Clock::time_point begun{std::chrono::hours(1)};
+    EXPECT_FALSE(poll.is_polling(begun));
+    const auto due = poll.submitted(begun);
+    const std::chrono::nanoseconds sleep{127500};
+    EXPECT_EQ(due, begun + sleep);
+    EXPECT_EQ(poll.submitted(begun + 5 * kUs), std::nullopt);  // it will wake for the first
+    EXPECT_FALSE(poll.is_polling(*due));
+    poll.wake(*due);
+    EXPECT_TRUE(poll.is_polling(*due + 44 * kUs));
+    EXPECT_FALSE(poll.is_polling(*due + 46 * kUs));
+    // The other is still to come.
+    EXPECT_EQ(poll.returned(1, begun + 150 * kUs), begun + 150 * kUs + sleep);
+    EXPECT_FALSE(poll.is_polling(*due + 44 * kUs));
+    EXPECT_EQ(poll.returned(1, begun + 300 * kUs), std::nullopt);
+    EXPECT_FALSE(poll.is_polling(begun + 300 * kUs));
+    EXPECT_EQ(poll.returned(0, begun + 300 * kUs), std::nullopt);
+}
+
+TEST(AnswerPoll, LearnsHowLongAnswersTakeAndSleepsThroughLongWaits) {
+    AnswerPoll poll;
+    Clock::time_point now{std::chrono::hours(1)};
+    const auto wait = [&](std::chrono::microseconds time) {
+        const auto due = poll.submitted(now);
+        poll.returned(1, now + time);
+        return due ? std::optional((*due - now) / kUs) : std::nullopt;
+    };
+    for (int i = 0; i < 50; ++i) wait(300 * kUs);
+    EXPECT_NEAR(static_cast<double>(wait(300 * kUs).value()), 255, 2);
+    for (int i = 0; i < 50; ++i) wait(5000 * kUs);
+    EXPECT_EQ(wait(5000 * kUs), std::nullopt);
+    for (int i = 0; i < 50; ++i) wait(100 * kUs);
+    EXPECT_NEAR(static_cast<double>(wait(100 * kUs).value()), 85, 2);
+}
+
+TEST(AnswerPoll, PollsThroughoutWithManyJobsInFlight) {
+    AnswerPoll poll;
+    const Clock::time_point begun{std::chrono::hours(1)};
+    for (int i = 0; i < 31; ++i) (void)poll.submitted(begun);
+    EXPECT_FALSE(poll.is_polling(begun));
+    (void)poll.submitted(begun + 10 * kUs);
+    EXPECT_TRUE(poll.is_polling(begun + 2009 * kUs));
+    EXPECT_FALSE(poll.is_polling(begun + 2010 * kUs));  // the engine hangs
+    (void)poll.returned(1, begun + 20 * kUs);
+    EXPECT_FALSE(poll.is_polling(begun + 20 * kUs));
 }
 
 /// The most vectors whose predicted cost is within the budget, but at least one: what the daemon
