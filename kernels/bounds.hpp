@@ -10,7 +10,7 @@ inline constexpr double kMinNorm = 0x1p-60;
 inline constexpr double kMaxNorm = 0x1p60;
 
 /// Whether a row of this norm is covered. Engines compute the canonical score of other rows (zero,
-/// tiny, huge, damaged) for every query.
+/// tiny, huge, NaN) for every query.
 GLOVED_HOST_DEVICE inline bool bound_covers(double norm) {
     return norm >= kMinNorm && norm <= kMaxNorm;
 }

@@ -35,7 +35,7 @@ std::string_view to_string(EngineKind kind);
 Result<std::optional<EngineKind>> parse_engine(std::string_view name);
 
 /// How a pass rules rows out: by codes of one byte per component (int8) or of 4 bits (plane), or
-/// not at all: it computes every row's canonical score (float64).
+/// not at all: it computes the canonical score of every row that the filter leaves (float64).
 enum class Pass { int8, plane, float64 };
 
 inline constexpr std::array kPasses = {Pass::int8, Pass::plane, Pass::float64};

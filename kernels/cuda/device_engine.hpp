@@ -54,10 +54,10 @@ class DeviceEngine {
     /// How queries are answered, in the order in which an engine tries.
     enum class Way {
         few_rows,       ///< canonical scores of the few rows that the filter leaves
-        plane,          ///< over the plane, with others
+        plane,          ///< over the plane, with others: plane_pass.cu
         tiles,          ///< over code tiles, with others
         tiles_again,    ///< with fewer others, so that each has more room
-        alone,          ///< over the plane
+        alone,          ///< over the plane: plane_query.cu
         tiles_at_last,  ///< over code tiles, for those that have not had the most room there
         scores,         ///< canonical scores of all rows
     };

@@ -5,12 +5,13 @@
 // bytes. Each does all steps in one launch, whose blocks wait for one another before a floor, which
 // is a score that k rows certainly reach. `plane_query` answers one query: an upper bound for every
 // row, the floor from the canonical scores of the best rows by estimate, and the rows whose bounds
-// reach it. `plane_pass` answers up to kMaxPlanePass queries on tensor cores: a first floor from a
+// reach it. `plane_pass` answers a few, up to kMaxPlanePass, on tensor cores: a first floor from a
 // sample of the rows, the rows whose sums reach its cutoff, two more floors from the best of these,
 // and the canonical scores of what is left.
 //
-// `code_pass` answers more queries, by codes of one byte in place of 4 bits. It works through the
-// rows in parts, and raises the cutoffs between parts.
+// `code_pass` answers many, by codes of one byte in place of 4 bits, which code_multiply_wgmma.cu
+// or code_multiply_mma.cu multiplies. It works through the rows in parts, and raises the cutoffs
+// between parts. From how many queries on it is faster, DeviceEngine knows.
 //
 // Where codes rule nothing out, `few_rows` scores the rows that a filter leaves, and `score` all
 // rows. Hits need no score stored: each unit of kUnitRows neighbouring rows has a maximum, and the
@@ -67,7 +68,8 @@ inline constexpr std::uint32_t kMaxPlanePass = 32;
 inline constexpr std::size_t kPlanePadding = 256;
 /// Size in bytes of a row's int8 codes is a multiple of this.
 inline constexpr std::uint32_t kInt8Step = 16;
-/// Largest dim with int8 codes: sums stay within 32 bits (docs/certified-search.md, §8).
+/// Largest dim with int8 codes in host memory: sums stay within 32 bits (docs/certified-search.md,
+/// §8).
 inline constexpr std::uint32_t kMaxInt8Dim = 1040;
 
 /// Maximum number of queries of a pass over code tiles, and of one in which each has the most room
