@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <deque>
-#include <iterator>
+#include <optional>
 #include <variant>
 
 #include "kernels/canonical.hpp"
@@ -16,6 +16,33 @@
 #include "kernels/row_pairs.hpp"
 
 namespace gloved::kernels::cpu {
+
+/// Rows that are scored together.
+struct ScanTile {
+    const float* block = nullptr;   // (count, dim)
+    const double* norms = nullptr;  // (count)
+    std::size_t count = 0;
+    std::size_t first = 0;             // row of the model
+    std::span<const Row> chosen = {};  // in place of `count` neighbours from `first` on
+
+    Row row(std::size_t r) const {
+        return chosen.empty() ? static_cast<Row>(first + r) : chosen[r];
+    }
+    /// How many of the rows are before a row of the model.
+    std::size_t before(Row row) const {
+        if (!chosen.empty()) {
+            const auto found = std::ranges::lower_bound(chosen, row);
+            return static_cast<std::size_t>(found - chosen.begin());
+        }
+        return std::min<std::size_t>(count, std::max<std::size_t>(row, first) - first);
+    }
+    /// The place of a row of the model, if it is there.
+    std::optional<std::size_t> find(Row sought) const {
+        const std::size_t r = before(sought);
+        return r < count && row(r) == sought ? std::optional(r) : std::nullopt;
+    }
+};
+
 namespace {
 
 /// Bytes of rows in a tile. They stay in the L2 cache while each group of queries is multiplied
@@ -23,10 +50,10 @@ namespace {
 constexpr std::size_t kTileBytes = std::size_t{64} * 1024;
 /// Tiles that a thread claims at a time.
 constexpr std::size_t kTilesPerClaim = 8;
-/// Listed rows that justify another thread.
-constexpr std::size_t kListedGrain = 512;
-/// Listed rows are far apart in memory: a row is prefetched while those before it are scored.
-constexpr std::size_t kPrefetchRows = 4;
+/// Chosen rows that justify another thread.
+constexpr std::size_t kChosenGrain = 512;
+/// Chosen rows are far apart in memory: a row is prefetched while those before it are copied.
+constexpr std::size_t kPrefetchRows = 8;
 
 /// A query of the batch, and what is known of its answer. Shared by all threads.
 struct BatchQuery {
@@ -37,8 +64,8 @@ struct BatchQuery {
     std::vector<const QueryVector*> vectors;  // of CosMul: the positives, then the negatives
     const Eligible eligible;
 
-    BatchQuery(const Query& of, const format::Model& model, const RowLists& lists)
-        : best(of.k, of.filter.min_score), query(of), eligible(of, model, lists) {
+    BatchQuery(const Query& of, const format::Model& model, const RowLists& lists, bool passed)
+        : best(of.k, of.filter.min_score), query(of), eligible(of, model, lists, passed) {
         if (const auto* cosine = std::get_if<Cosine>(&of.kind)) {
             vectors = {&cosine->vector};
         } else if (const auto* counting = std::get_if<CountBefore>(&of.kind)) {
@@ -76,41 +103,42 @@ Answer answer_of(BatchQuery& batch_query, std::size_t rows, std::size_t dim) {
     return answer;
 }
 
-/// Counts those of the rows from `first_row` on that come before the query's target.
-void count_hits(BatchQuery& batch_query, std::size_t first_row, std::span<const double> scores) {
+/// Counts the tile's rows that come before the query's target.
+void count_hits(BatchQuery& batch_query, std::span<const double> scores, const ScanTile& tile) {
     const Hit target = batch_query.target;
-    const auto count_rows = [&](std::size_t begin, std::size_t end, double reached) {
-        // NaN, of a damaged target, stays. No row reaches it.
-        const double least = std::max(reached, batch_query.query.filter.min_score);
-        std::uint64_t count = 0;
-        if (batch_query.eligible.takes_all()) {
-            // Compilers make vectors of it; of a usual word's rows nobody can foretell which count.
-            for (std::size_t r = begin; r < end; ++r) count += scores[r] >= least ? 1U : 0U;
-        } else {
-            for (std::size_t r = begin; r < end; ++r) {
-                const bool reaches = scores[r] >= least;
-                if (reaches && batch_query.eligible(static_cast<Row>(first_row + r))) ++count;
-            }
+    const Eligible& eligible = batch_query.eligible;
+    // As comes_before: rows before the target need its score, others the next higher one. NaN, of a
+    // damaged target, stays. No row reaches it.
+    const std::size_t tied = tile.before(target.row);
+    const double min_score = batch_query.query.filter.min_score;
+    const double reached = std::max(target.score, min_score);
+    const double passed = std::max(std::nextafter(target.score, HUGE_VAL), min_score);
+    const auto reaches = [&](std::size_t r) { return scores[r] >= (r < tied ? reached : passed); };
+    std::uint64_t count = 0;
+    if (eligible.takes_all_others()) {
+        // Compilers make vectors of it; of a usual word's rows nobody can foretell which count.
+        for (std::size_t r = 0; r < tied; ++r) count += scores[r] >= reached ? 1U : 0U;
+        for (std::size_t r = tied; r < scores.size(); ++r) count += scores[r] >= passed ? 1U : 0U;
+        for (const Row row : eligible.excluded()) {
+            if (const auto r = tile.find(row); r && reaches(*r)) --count;
         }
-        return count;
-    };
-    // As comes_before: rows before the target need its score, others the next higher one.
-    const std::size_t tied = std::min<std::size_t>(
-        scores.size(), std::max<std::size_t>(target.row, first_row) - first_row);
-    batch_query.count += count_rows(0, tied, target.score) +
-                         count_rows(tied, scores.size(), std::nextafter(target.score, HUGE_VAL));
+    } else {
+        for (std::size_t r = 0; r < scores.size(); ++r) {
+            if (reaches(r) && eligible(tile.row(r))) ++count;
+        }
+    }
+    batch_query.count += count;
 }
 
-/// Adds those of the rows from `first_row` on that are among the best so far. `hits`: memory for
-/// them.
-void take_hits(BatchQuery& batch_query, std::vector<Hit>& hits, std::size_t first_row,
-               std::span<const double> scores) {
+/// Adds the tile's rows that are among the best so far. `hits`: memory for them.
+void take_hits(BatchQuery& batch_query, std::vector<Hit>& hits, std::span<const double> scores,
+               const ScanTile& tile) {
     const double threshold = batch_query.best.threshold();
     hits.clear();
     for (std::size_t r = 0; r < scores.size(); ++r) {
-        const Hit hit{static_cast<Row>(first_row + r), scores[r]};
         // False for NaN, of a damaged row.
-        if (hit.score >= threshold && batch_query.eligible(hit.row)) hits.push_back(hit);
+        if (scores[r] >= threshold && batch_query.eligible(tile.row(r)))
+            hits.push_back({tile.row(r), scores[r]});
     }
     if (!hits.empty()) batch_query.best.add(hits);
 }
@@ -123,13 +151,13 @@ struct CanonicalScan::Batch {
     std::vector<QueryGroup> groups;
     std::size_t vector_count = 0;
 
-    /// `width`: most vectors of a group.
+    /// `width`: most vectors of a group. `passed`: as for Eligible.
     Batch(std::span<const Query* const> asked, const format::Model& model, const RowLists& lists,
-          std::size_t width) {
+          std::size_t width, bool passed) {
         std::vector<const QueryVector*> vectors;
         for (const Query* query : asked) {
             assert(query->k > 0);
-            BatchQuery& batch_query = queries.emplace_back(*query, model, lists);
+            BatchQuery& batch_query = queries.emplace_back(*query, model, lists, passed);
             for (const QueryVector* vector : batch_query.vectors) {
                 assert(vector->values.size() == model.dim() && vector->norm > 0);
                 vectors.push_back(vector);
@@ -147,6 +175,8 @@ struct CanonicalScan::Batch {
 struct CanonicalScan::Worker {
     std::vector<double> dots;  // (vectors, rows of a tile), then cosines, then scores
     std::vector<Hit> hits;
+    std::vector<float> rows;  // copies of a tile's chosen rows, and their norms
+    std::vector<double> norms;
 
     Worker(const Batch& batch, std::size_t tile_rows) : dots(batch.vector_count * tile_rows) {}
 };
@@ -160,55 +190,73 @@ CanonicalScan::CanonicalScan(const format::Model& model, const RowLists& lists,
 
 void CanonicalScan::run(std::span<const Query* const> queries, RowRange range,
                         std::span<Answer* const> answers, ThreadPool& pool) const {
-    Batch batch(queries, model_, lists_, kernel_.width);
+    Batch batch(queries, model_, lists_, kernel_.width, false);
     std::vector<Worker> workers(pool.size(), Worker(batch, tile_rows_));
     const auto work = [&](unsigned worker, std::size_t begin, std::size_t end) {
-        for (std::size_t at = begin; at < end; at += tile_rows_)
-            score(batch, workers[worker], range.first + at, std::min(tile_rows_, end - at));
+        for (std::size_t at = begin; at < end; at += tile_rows_) {
+            const std::size_t first = range.first + at;
+            score(batch, workers[worker],
+                  {model_.vector(static_cast<Row>(first)).data(), model_.norms().data() + first,
+                   std::min(tile_rows_, end - at), first});
+        }
     };
     pool.for_ranges(range.size(), tile_rows_ * kTilesPerClaim, work);
     for (std::size_t q = 0; q < batch.queries.size(); ++q)
         *answers[q] = answer_of(batch.queries[q], range.size(), model_.dim());
 }
 
-Answer CanonicalScan::run(const Query& query, std::span<const Row> rows, ThreadPool& pool) const {
-    const Query* const queries[] = {&query};
-    Batch batch(queries, model_, lists_, kernel_.width);
-    std::vector<Row> eligible;
-    std::ranges::copy_if(rows, std::back_inserter(eligible), batch.queries[0].eligible);
-    pool.for_ranges(eligible.size(), kListedGrain, [&](std::size_t begin, std::size_t end) {
-        Worker worker(batch, 1);
-        for (std::size_t i = begin; i < end; ++i) {
-            if (i + kPrefetchRows < end) prefetch(model_.vector(eligible[i + kPrefetchRows]));
-            score(batch, worker, eligible[i], 1);
-        }
-    });
-    return answer_of(batch.queries[0], eligible.size(), model_.dim());
+void CanonicalScan::run(std::span<const Query* const> queries, std::span<const Row> rows,
+                        std::span<Answer* const> answers, ThreadPool& pool) const {
+    Batch batch(queries, model_, lists_, kernel_.width, true);
+    const std::size_t dim = model_.dim();
+    const std::size_t tile_rows = std::min(tile_rows_, kChosenGrain);
+    std::vector<Worker> workers(pool.size(), Worker(batch, tile_rows));
+    pool.for_ranges(
+        rows.size(), kChosenGrain, [&](unsigned number, std::size_t begin, std::size_t end) {
+            Worker& worker = workers[number];
+            worker.rows.resize(tile_rows * dim);
+            worker.norms.resize(tile_rows);
+            for (std::size_t at = begin; at < end; at += tile_rows) {
+                const auto chosen = rows.subspan(at, std::min(tile_rows, end - at));
+                for (std::size_t r = 0; r < chosen.size(); ++r) {
+                    if (at + r + kPrefetchRows < rows.size())
+                        prefetch(model_.vector(rows[at + r + kPrefetchRows]));
+                    std::ranges::copy(model_.vector(chosen[r]), worker.rows.data() + r * dim);
+                    worker.norms[r] = model_.norms()[chosen[r]];
+                }
+                score(batch, worker,
+                      {worker.rows.data(), worker.norms.data(), chosen.size(), 0, chosen});
+            }
+        });
+    for (std::size_t q = 0; q < batch.queries.size(); ++q) {
+        const auto is_there = [&](Row row) { return std::ranges::binary_search(rows, row); };
+        const auto excluded = std::ranges::count_if(batch.queries[q].eligible.excluded(), is_there);
+        *answers[q] =
+            answer_of(batch.queries[q], rows.size() - static_cast<std::size_t>(excluded), dim);
+    }
 }
 
-/// Scores `rows` rows from `first_row` on for all queries of the batch.
-void CanonicalScan::score(Batch& batch, Worker& worker, std::size_t first_row,
-                          std::size_t rows) const {
-    const float* const block = model_.vector(static_cast<Row>(first_row)).data();
+/// Scores a tile's rows for all queries of the batch.
+void CanonicalScan::score(Batch& batch, Worker& worker, const ScanTile& tile) const {
     double* dots = worker.dots.data();
     for (const QueryGroup& group : batch.groups) {
-        kernel_.dots_of_block(group, block, rows, model_.dim(), dots);
-        dots += group.count * rows;
+        kernel_.dots_of_block(group, tile.block, tile.count, model_.dim(), dots);
+        dots += group.count * tile.count;
     }
-    const double* const norms = model_.norms().data() + first_row;
     double* scores = worker.dots.data();
     for (BatchQuery& batch_query : batch.queries) {
         const std::vector<const QueryVector*>& vectors = batch_query.vectors;
         for (std::size_t v = 0; v < vectors.size(); ++v)
-            kernel_.cosines(scores + v * rows, norms, rows, vectors[v]->norm);
+            kernel_.cosines(scores + v * tile.count, tile.norms, tile.count, vectors[v]->norm);
         if (const auto* product = std::get_if<CosMul>(&batch_query.query.kind))
-            to_products(scores, rows, product->positives.size(), vectors.size());
+            to_products(scores, tile.count, product->positives.size(), vectors.size());
+        const std::span<const double> of_tile(scores, tile.count);
         if (std::holds_alternative<CountBefore>(batch_query.query.kind)) {
-            count_hits(batch_query, first_row, std::span(scores, rows));
+            count_hits(batch_query, of_tile, tile);
         } else {
-            take_hits(batch_query, worker.hits, first_row, std::span(scores, rows));
+            take_hits(batch_query, worker.hits, of_tile, tile);
         }
-        scores += vectors.size() * rows;
+        scores += vectors.size() * tile.count;
     }
 }
 

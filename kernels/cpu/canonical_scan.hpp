@@ -12,6 +12,8 @@
 
 namespace gloved::kernels::cpu {
 
+struct ScanTile;
+
 /// Computes canonical scores of rows. A row that was read is multiplied with the vectors of all
 /// queries. Several calls with different pools may run at the same time.
 class CanonicalScan {
@@ -28,14 +30,16 @@ class CanonicalScan {
     void run(std::span<const Query* const> queries, RowRange range,
              std::span<Answer* const> answers, ThreadPool& pool) const;
 
-    /// Answers a query over `rows`, in ascending order. Throws std::bad_alloc.
-    Answer run(const Query& query, std::span<const Row> rows, ThreadPool& pool) const;
+    /// Does the same over `rows`, in ascending order, which are all that meet the filter of each of
+    /// the queries. Throws std::bad_alloc.
+    void run(std::span<const Query* const> queries, std::span<const Row> rows,
+             std::span<Answer* const> answers, ThreadPool& pool) const;
 
   private:
     struct Batch;
     struct Worker;
 
-    void score(Batch& batch, Worker& worker, std::size_t first_row, std::size_t rows) const;
+    void score(Batch& batch, Worker& worker, const ScanTile& tile) const;
 
     const format::Model& model_;
     const RowLists& lists_;

@@ -7,11 +7,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -20,6 +23,7 @@
 #include "common/error_with.hpp"
 #include "kernels/cpu/canonical_scan.hpp"
 #include "kernels/cpu/dots.hpp"
+#include "kernels/cpu/eligible.hpp"
 #include "kernels/cpu/plane_pass.hpp"
 #include "kernels/cpu/plane_scan.hpp"
 #include "kernels/planes/fine_plane.hpp"
@@ -47,9 +51,11 @@ constexpr std::size_t kMaxShare = 256;
 /// (docs/performance-history.md).
 constexpr std::size_t kMaxPlaneK = 2048;
 
-/// A list with no more than one row in so many of the model is short enough to score each of its
-/// rows: a pass reads all rows, but in order, and 13 % of the bytes of most.
-constexpr std::size_t kListedShare = 64;
+/// Where a query's filter leaves no more than one row in so many, each of these rows is scored,
+/// though a pass reads all rows in order, over the plane 13 % of the bytes of most.
+constexpr std::size_t kFewOfPlane = 64;
+constexpr std::size_t kFewOfScan = 4;
+constexpr std::size_t kNoRange = std::numeric_limits<std::size_t>::max();
 
 void log_plane(const EngineOptions& options, const char* bits, std::size_t bytes, bool stored,
                double ms) {
@@ -63,6 +69,15 @@ void log_plane(const EngineOptions& options, const char* bits, std::size_t bytes
 bool suits_plane(const Query& query) {
     const bool all_ranks = query.filter.rank_below == std::numeric_limits<std::uint32_t>::max();
     return std::holds_alternative<Cosine>(query.kind) && (query.k <= kMaxPlaneK || !all_ranks);
+}
+
+/// What a filter asks but for its least score, for a map.
+using FilterKey = std::tuple<std::uint32_t, std::size_t, std::size_t, ListMask, ListMask>;
+
+FilterKey key_of(const Filter& filter) {
+    // No range is after all others.
+    const RowRange rows = filter.rows.value_or(RowRange{kNoRange, kNoRange});
+    return {filter.rank_below, rows.first, rows.last, filter.within, filter.without};
 }
 
 class CpuEngine final : public Engine {
@@ -101,7 +116,8 @@ class CpuEngine final : public Engine {
                                     const std::function<void()>& meanwhile) override;
 
   private:
-    std::optional<std::span<const Row>> listed_rows(const Query& query) const;
+    bool leaves_few_rows(const Query& query) const;
+    std::vector<Row> rows_left(const Query& query) const;
     void run_plane(std::span<const Query* const> queries, RowRange range,
                    std::span<Answer* const> answers);
 
@@ -121,59 +137,102 @@ class CpuEngine final : public Engine {
 Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries,
                                            const std::function<void()>&) {
     std::vector<Answer> answers(queries.size());
-    // Queries with a plane pass are batched apart from those without.
     struct Batch {
-        bool by_plane;
-        std::size_t max_vectors;
         std::vector<const Query*> queries{};
         std::vector<Answer*> answers{};
         std::size_t vectors = 0;
-    };
-    Batch plane{true, std::max(kMaxPlaneQueries, pool_.size() * kMaxShare)};
-    Batch scan{false, CanonicalScan::kMaxVectors};
-    const auto flush = [&](Batch& batch, RowRange range) {
-        if (batch.queries.empty()) return;
-        batch.by_plane ? run_plane(batch.queries, range, batch.answers)
-                       : scan_.run(batch.queries, range, batch.answers, pool_);
-        batch.queries.clear();
-        batch.answers.clear();
-        batch.vectors = 0;
+
+        void add(const Query& query, Answer& answer) {
+            queries.push_back(&query);
+            answers.push_back(&answer);
+            vectors += vectors_of(query);
+        }
+        bool has_room(const Query& query, std::size_t most) const {
+            return queries.empty() || vectors + vectors_of(query) <= most;
+        }
     };
     const RowRange all_rows{0, model_.rows()};
+    const auto by_plane = [&](Batch& batch, RowRange range) {
+        const Batch now = std::exchange(batch, {});
+        if (!now.queries.empty()) run_plane(now.queries, range, now.answers);
+    };
+    const auto by_scan = [&](Batch& batch, auto rows) {
+        const Batch now = std::exchange(batch, {});
+        if (!now.queries.empty()) scan_.run(now.queries, rows, now.answers, pool_);
+    };
+    // Queries with a plane pass are batched apart from those without, and those that share the few
+    // rows that their filter leaves apart from all others.
+    const std::size_t max_plane = std::max(kMaxPlaneQueries, pool_.size() * kMaxShare);
+    constexpr std::size_t kMaxScan = CanonicalScan::kMaxVectors;
+    struct FewRows {
+        std::vector<Row> rows;
+        Batch batch;
+    };
+    Batch plane;
+    Batch scan;
+    std::map<FilterKey, FewRows> few;
     for (std::size_t i = 0; i < queries.size(); ++i) {
         const Query& query = queries[i];
-        if (const auto rows = listed_rows(query)) {
-            answers[i] = scan_.run(query, *rows, pool_);
+        if (leaves_few_rows(query)) {
+            const auto [found, is_new] = few.try_emplace(key_of(query.filter));
+            auto& [rows, batch] = found->second;
+            if (is_new) rows = rows_left(query);
+            if (!batch.has_room(query, kMaxScan)) by_scan(batch, std::span<const Row>(rows));
+            batch.add(query, answers[i]);
             continue;
         }
-        Batch& batch = plane_ && suits_plane(query) ? plane : scan;
+        const bool has_plane = plane_ && suits_plane(query);
         if (query.filter.rows) {
             // Usually few rows: a pass over these alone.
-            Batch alone{batch.by_plane, batch.max_vectors, {&query}, {&answers[i]}};
-            flush(alone, *query.filter.rows);
-            continue;
+            Batch alone;
+            alone.add(query, answers[i]);
+            has_plane ? by_plane(alone, *query.filter.rows) : by_scan(alone, *query.filter.rows);
+        } else if (has_plane) {
+            if (!plane.has_room(query, max_plane)) by_plane(plane, all_rows);
+            plane.add(query, answers[i]);
+        } else {
+            if (!scan.has_room(query, kMaxScan)) by_scan(scan, all_rows);
+            scan.add(query, answers[i]);
         }
-        if (batch.vectors + vectors_of(query) > batch.max_vectors) flush(batch, all_rows);
-        batch.queries.push_back(&query);
-        batch.answers.push_back(&answers[i]);
-        batch.vectors += vectors_of(query);
     }
-    flush(plane, all_rows);
-    flush(scan, all_rows);
+    by_plane(plane, all_rows);
+    by_scan(scan, all_rows);
+    for (auto& [key, those] : few) by_scan(those.batch, std::span<const Row>(those.rows));
     return answers;
 }
 
-/// The rows of the shortest list that all eligible rows are in, within the query's range, if there
-/// is one that is short enough.
-std::optional<std::span<const Row>> CpuEngine::listed_rows(const Query& query) const {
-    if (query.filter.within == 0) return std::nullopt;
-    const std::size_t list = lists_->shortest(query.filter.within);
-    const std::size_t most = std::min(kMaxShortList, model_.rows() / kListedShare + 1);
-    if (lists_->count(list) > most) return std::nullopt;
-    const std::span<const Row> rows = lists_->short_list(list);
+/// Whether the query's filter is known to leave so few rows that it pays to score each of them.
+bool CpuEngine::leaves_few_rows(const Query& query) const {
+    const Filter& filter = query.filter;
+    const std::size_t rows = filter.rows ? filter.rows->size() : model_.rows();
+    const bool by_plane = plane_ && suits_plane(query);
+    // A pass over the plane finds the words of a limit on ranks sooner than their ranks are read.
+    std::size_t left = by_plane ? rows : std::min<std::size_t>(rows, filter.rank_below);
+    if (filter.within != 0) left = std::min(left, lists_->count(lists_->shortest(filter.within)));
+    if (by_plane && left > kMaxShortList) return false;
+    return left < rows && left <= rows / (by_plane ? kFewOfPlane : kFewOfScan) + 1;
+}
+
+/// The rows that the query's filter leaves, in ascending order.
+std::vector<Row> CpuEngine::rows_left(const Query& query) const {
+    Query of_filter;
+    of_filter.filter = query.filter;
+    const Eligible eligible(of_filter, model_, *lists_);
     const RowRange range = query.filter.rows.value_or(RowRange{0, model_.rows()});
-    const auto first = std::ranges::lower_bound(rows, range.first);
-    return std::span(first, std::lower_bound(first, rows.end(), range.last));
+    std::vector<Row> left;
+    const ListMask within = query.filter.within;
+    const auto list =
+        within != 0 ? lists_->short_list(lists_->shortest(within)) : std::span<const Row>();
+    if (!list.empty()) {
+        const auto first = std::ranges::lower_bound(list, range.first);
+        std::copy_if(first, std::lower_bound(first, list.end(), range.last),
+                     std::back_inserter(left), eligible);
+        return left;
+    }
+    for (std::size_t row = range.first; row < range.last; ++row) {
+        if (eligible(static_cast<Row>(row))) left.push_back(static_cast<Row>(row));
+    }
+    return left;
 }
 
 void CpuEngine::run_plane(std::span<const Query* const> queries, RowRange range,

@@ -18,15 +18,21 @@ namespace gloved::kernels::cpu {
 /// starts at min_score.
 class Eligible {
   public:
-    /// `query`, `model` and `lists` must outlive it.
-    Eligible(const Query& query, const format::Model& model, const RowLists& lists)
+    /// `query`, `model` and `lists` must outlive it. `passed`: only rows that meet the filter are
+    /// tested.
+    Eligible(const Query& query, const format::Model& model, const RowLists& lists,
+             bool passed = false)
         : filter_(query.filter), excluded_(query.excluded) {
+        std::ranges::sort(excluded_);
+        excluded_.erase(std::unique(excluded_.begin(), excluded_.end()), excluded_.end());
+        if (passed) return;
         if (filter_.rank_below != std::numeric_limits<std::uint32_t>::max()) ranks_ = model.ranks();
         if (filter_.names_lists()) memberships_ = lists.memberships();
-        std::ranges::sort(excluded_);
     }
-    /// Whether every row passes.
-    bool takes_all() const { return ranks_.empty() && memberships_.empty() && excluded_.empty(); }
+    /// Whether every row passes but the excluded ones.
+    bool takes_all_others() const { return ranks_.empty() && memberships_.empty(); }
+    /// The excluded rows, in ascending order.
+    std::span<const Row> excluded() const { return excluded_; }
     bool operator()(Row row) const {
         if (!ranks_.empty() && ranks_[row] >= filter_.rank_below) return false;
         if (!memberships_.empty() && !filter_.takes_lists(memberships_[row])) return false;
