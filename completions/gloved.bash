@@ -12,9 +12,10 @@ _gloved_options() {
                 --socket=@file --config=@file --engine=auto,cuda,cpu \
                 --simd=avx512,avx2,neon,baseline --device=all --spread=auto,rows,queries \
                 --threads=@other --io-threads=@other --pin=auto,on,off --planes=on,off \
-                --neighbors=on,off --gpu-memory=@other --batch-ms=@other --max-k=@other \
-                --max-connections=@other \
-                --uid-share=@other --queue-length=@other --request-timeout=@other \
+                --neighbors=on,off --gpu-memory=@other --batch-ms=@other --rank-cache=@other \
+                --max-k=@other \
+                --max-connections=@other --uid-share=@other --queue-length=@other \
+                --request-timeout=@other \
                 --line-timeout=@other --idle-timeout=@other \
                 --write-timeout=@other --drain-timeout=@other --log-level=debug,info,warning,error \
                 --access-log=on,off --check --help --version

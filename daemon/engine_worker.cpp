@@ -16,6 +16,8 @@
 #include "common/wire/reply.hpp"
 #include "daemon/log.hpp"
 #include "daemon/resolve.hpp"
+#include "kernels/row_lists.hpp"
+#include "kernels/row_pairs.hpp"
 #include "kernels/thread_pool.hpp"
 
 namespace gloved::daemon {
@@ -52,6 +54,11 @@ constexpr std::size_t kMinOverlap = 32;
 /// How long the worker sleeps at a time while it waits for jobs for a moment.
 constexpr std::chrono::microseconds kNap{20};
 
+/// With the request for so many ranks in one order of few rows, the rows are put in order. Of more
+/// rows that takes as long as a count of many ranks takes on processors. A GPU counts sooner.
+constexpr unsigned kRanksOfFewRows = 2;
+constexpr unsigned kRanksOfManyRows = 32;
+
 /// The queue's source of probes; connections count from 1.
 constexpr std::uint64_t kProbeSource = 0;
 
@@ -81,7 +88,8 @@ EngineWorker::EngineWorker(std::string name, std::shared_ptr<const format::Model
       should_spin_(engine_->kind() == kernels::EngineKind::cuda &&
                    kernels::usable_processors() >= kMinProcessorsToSpin),
       arrivals_(std::make_unique<Arrivals>(settings.io_threads + 1)),
-      costs_(static_cast<double>(model_->vectors().size_bytes()) / kGuessBytesPerMs) {
+      costs_(static_cast<double>(model_->vectors().size_bytes()) / kGuessBytesPerMs),
+      ranks_(settings.rank_cache_bytes) {
     thread_ = std::thread([this] { loop(); });
 }
 
@@ -278,7 +286,44 @@ void EngineWorker::prepare(JobPointer job, Clock::time_point now, Batch& batch) 
     add_query(std::move(job), std::move(query), batch);
 }
 
+bool EngineWorker::take_rank(JobPointer& job, kernels::Query& query, Batch& batch) {
+    auto* const count = std::get_if<kernels::CountBefore>(&query.kind);
+    const std::size_t rows = most_rows(query.filter);
+    if (count == nullptr || job->audited || !ranks_.has_room_for(rows)) return false;
+    const bool few = rows <= kernels::kMaxShortList;
+    if (!few && engine_->kind() != kernels::EngineKind::cpu) return false;
+    std::string key = RankCache::key_of(query);
+    const kernels::Hit target = kernels::counted_hit(*model_, *count);
+    if (const RankCache::Order* order = ranks_.find(key)) {
+        job->answer.count = RankCache::count_before(*order, target);
+        ++counts_.queries;
+        ++counts_.rank_cache_hits;
+        answered(std::move(job));
+        return true;
+    }
+    const auto made = std::ranges::find(batch.orderings, key, &Ordering::key);
+    if (made != batch.orderings.end()) {
+        made->others.emplace_back(std::move(job), target);
+        return true;
+    }
+    if (ranks_.count_request(key) < (few ? kRanksOfFewRows : kRanksOfManyRows)) return false;
+    batch.orderings.push_back({std::move(key), batch.jobs.size(), target});
+    kernels::QueryVector vector = std::move(count->vector);
+    query.kind = kernels::Cosine{std::move(vector)};
+    query.k = std::max<std::size_t>(rows, 1);
+    return false;
+}
+
+std::size_t EngineWorker::most_rows(const kernels::Filter& filter) const {
+    std::size_t rows = filter.rows ? filter.rows->size() : model_->rows();
+    rows = std::min<std::size_t>(rows, filter.rank_below);
+    if (filter.within == 0) return rows;
+    const kernels::RowLists& lists = *vocabulary_->lists().rows();
+    return std::min(rows, lists.count(lists.shortest(filter.within)));
+}
+
 void EngineWorker::add_query(JobPointer job, kernels::Query query, Batch& batch) {
+    if (take_rank(job, query, batch)) return;
     const bool is_count = std::holds_alternative<kernels::CountBefore>(query.kind);
     const std::size_t hits = is_count ? 0 : std::min(query.k, model_->rows());
     if (hits > kFreeHits) batch.hits_ms += kHitMs * static_cast<double>(hits - kFreeHits);
@@ -323,6 +368,13 @@ void EngineWorker::finish_computed(const Batch* next) {
     const std::size_t answered_jobs = batch.jobs.size();
     if (answered_jobs == 0) return;
     const auto fault = this->fault();
+    for (Ordering& ordering : batch.orderings) {
+        if (!fault) finish_ordering(ordering, answers[ordering.place]);
+        for (auto& [job, target] : ordering.others) {
+            job->error = fault;
+            answered(std::move(job), at);
+        }
+    }
     for (std::size_t i = 0; i < batch.jobs.size(); ++i) {
         Job& job = *batch.jobs[i];
         // The loop frees it, on the thread that allocated it.
@@ -338,6 +390,17 @@ void EngineWorker::finish_computed(const Batch* next) {
     const std::size_t waiting = arrivals_->jobs + (next != nullptr ? next->jobs.size() : 0);
     hand_over();
     gathering_.begin(answered_jobs + waiting, Clock::now());
+}
+
+void EngineWorker::finish_ordering(Ordering& ordering, kernels::Answer& answer) {
+    RankCache::Order order = std::exchange(answer.hits, {});
+    answer.count = RankCache::count_before(order, ordering.target);
+    for (auto& [job, target] : ordering.others)
+        job->answer.count = RankCache::count_before(order, target);
+    counts_.queries += ordering.others.size();
+    counts_.rank_cache_hits += ordering.others.size();
+    ranks_.keep(ordering.key, std::move(order));
+    counts_.rank_cache_bytes = ranks_.bytes();
 }
 
 void EngineWorker::finish(Job& job, kernels::Answer& answer) {

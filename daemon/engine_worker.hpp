@@ -23,6 +23,7 @@
 #include "daemon/fair_queue.hpp"
 #include "daemon/gathering.hpp"
 #include "daemon/known_answer.hpp"
+#include "daemon/rank_cache.hpp"
 #include "daemon/reply.hpp"
 #include "daemon/settings.hpp"
 #include "daemon/vocabulary.hpp"
@@ -98,6 +99,8 @@ struct WorkerCounts {
     std::atomic<std::uint64_t> plane_unselective = 0;
     std::atomic<std::uint64_t> single_us = 0;  ///< predicted for one query
     std::atomic<std::uint64_t> look_ups = 0;   ///< requests that loops answered themselves
+    std::atomic<std::uint64_t> rank_cache_bytes = 0;
+    std::atomic<std::uint64_t> rank_cache_hits = 0;  ///< ranks that were found in an order
 };
 
 /// Answers jobs in batches. Takes waiting jobs from the connections in turn, until their predicted
@@ -176,6 +179,15 @@ class EngineWorker {
         std::atomic<bool> stopped = false;
     };
 
+    /// A query of a batch for all rows in the order of their scores, in place of a RANK, and the
+    /// jobs that ask for ranks in it.
+    struct Ordering {
+        std::string key;           // RankCache::key_of
+        std::size_t place = 0;     // of the query, whose job is the first that asked
+        kernels::Hit target = {};  // of that job
+        std::vector<std::pair<JobPointer, kernels::Hit>> others{};
+    };
+
     /// The jobs of one call of Engine::run, and its predicted cost.
     struct Batch {
         std::vector<JobPointer> jobs;
@@ -183,6 +195,7 @@ class EngineWorker {
         std::size_t vectors = 0;              // query vectors over all rows, which share a pass
         double other_ms = 0;                  // passes over a part of the rows, other work
         double hits_ms = 0;                   // finding the hits, within the passes
+        std::vector<Ordering> orderings;
     };
 
     /// A batch that the engine has answered, unless it failed. Its jobs do not have the answers
@@ -212,6 +225,14 @@ class EngineWorker {
     /// Answers the job at once, or moves it into `batch`.
     void prepare(JobPointer job, Clock::time_point now, Batch& batch);
     void add_query(JobPointer job, kernels::Query query, Batch& batch);
+    /// Answers a RANK from an order of rows or lets it wait for one that the batch will make, and
+    /// returns true. Otherwise `query` is what the engine has to answer for it: the rank, or, where
+    /// ranks in one order are asked for repeatedly, the order.
+    bool take_rank(JobPointer& job, kernels::Query& query, Batch& batch);
+    /// The largest number of rows that a filter leaves.
+    std::size_t most_rows(const kernels::Filter& filter) const;
+    /// Gives the jobs of an ordering their ranks, and keeps the order.
+    void finish_ordering(Ordering& ordering, kernels::Answer& answer);
     /// Runs the engine, fills the next batch meanwhile, and returns it. The answers come to
     /// `computed_`.
     Batch run_engine(Batch batch);
@@ -247,6 +268,7 @@ class EngineWorker {
     const bool should_spin_;
     const std::unique_ptr<Arrivals> arrivals_;
     CostModel costs_;
+    RankCache ranks_;
     WorkerCounts counts_;
     FairQueue<JobPointer> queue_;
     std::vector<JobPointer> taken_;  // scratch of empty_inboxes

@@ -254,6 +254,16 @@ void set_gpu_memory(const std::string& text, Settings& settings) {
     settings.gpu_memory_bytes = *bytes;
 }
 
+void set_rank_cache(const std::string& text, Settings& settings) {
+    const auto bytes = byte_count_from(text);
+    if (!bytes) {
+        throw po::error(
+            "--rank-cache must be a number of bytes, e.g. 67108864, 64M or 1G, or 0, not " +
+            printable(text));
+    }
+    settings.rank_cache_bytes = *bytes;
+}
+
 po::options_description serving_options(Settings& settings) {
     po::options_description options("Models and socket");
     options.add_options()(
@@ -353,8 +363,13 @@ po::options_description engine_options(Settings& settings) {
         "is 1024M; vectors that do not fit stay in main memory. While a model is reloaded, the "
         "new one takes as much beside the old (default: all that is free)");
     add(options, "batch-ms", number("batch-ms", "MS", settings.batch_ms, 0, kMaxBatchMs),
-        "answer waiting requests in batches that take about this many milliseconds, but never wait "
-        "for more; 0 is twice the time of one request, at least 1 ms");
+        "answer waiting requests in batches that take about this many milliseconds; 0 is twice the "
+        "time of one request, at least 1 ms");
+    add(options, "rank-cache",
+        text("BYTES", [&](const std::string& bytes) { set_rank_cache(bytes, settings); }),
+        "where ranks against one word are asked for again and again, keep the order of all words; "
+        "this much memory for each model and engine at most, 16 bytes a word; 0 keeps none "
+        "(default: 64M)");
     return options;
 }
 

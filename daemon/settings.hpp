@@ -71,7 +71,8 @@ struct Settings {
     bool planes = true;                  ///< whether engines use planes
     bool neighbors = true;               ///< whether to answer from neighbors files
     std::uint64_t gpu_memory_bytes = 0;  ///< limit per GPU; 0: what is free
-    DeviceChoice devices = {};           ///< the GPUs to use
+    std::uint64_t rank_cache_bytes = std::uint64_t{64} << 20;
+    DeviceChoice devices = {};                            ///< the GPUs to use
     kernels::Spread spread = kernels::Spread::automatic;  ///< how they share the work
     LookUpRules look_up;                                  ///< for requests that choose none
     double batch_ms = 0;  ///< budget of a batch; 0: twice the time of a single query, at least 1 ms

@@ -427,6 +427,65 @@ TEST_F(Lists, AreNeverMixedUnderLoad) {
     EXPECT_GT(answers, 20);
 }
 
+std::uint64_t stat(Connection& connection, const std::string& name) {
+    for (const std::string& line : connection.ask("STATS").lines) {
+        if (word_of(line) == name) return std::stoull(column(line, 1));
+    }
+    ADD_FAILURE() << "no " << name << " in STATS";
+    return 0;
+}
+
+/// Ranks from an order that is kept are those that NEAR shows, with every filter.
+TEST_F(Lists, RanksFromAKeptOrderArePlacesInNear) {
+    const std::string last = word_of(ask("NEAR k=1000 w5").back());
+    for (const std::string filter : {"", "within=third", "within=half without=third", "top=200",
+                                     "prefix=w1", "within=third,half top=150", "within=few"}) {
+        const Lines near = ask("NEAR k=1000 " + filter + " w5");
+        const std::uint64_t before = stat(*connection_, "rank_cache_hits");
+        for (int round = 0; round < 40; ++round) {
+            for (std::size_t i = 0; i < near.size(); i += 1 + near.size() / 3) {
+                const Lines rank = ask("RANK " + filter + " w5 " + word_of(near[i]));
+                EXPECT_EQ(rank, Lines{std::to_string(i + 1)}) << filter << " " << round;
+            }
+        }
+        EXPECT_GT(stat(*connection_, "rank_cache_hits"), before + 20) << filter;
+        // A word that comes after all others, whether the filter leaves it or not.
+        const auto is_last = [&](const std::string& line) { return word_of(line) == last; };
+        const bool is_there = std::ranges::any_of(near, is_last);
+        EXPECT_EQ(ask("RANK " + filter + " w5 " + last),
+                  Lines{std::to_string(near.size() + (is_there ? 0 : 1))})
+            << filter;
+    }
+    EXPECT_GT(stat(*connection_, "rank_cache_bytes"), 0U);
+    EXPECT_EQ(ask("RANK w5 w5"), Lines{"1"});
+    // Sent ahead: some ranks wait for an order that their batch makes.
+    std::string requests;
+    for (int i = 0; i < 200; ++i) requests += fmt::format("RANK within=half w7 w{}\n", i % 50);
+    ASSERT_TRUE(connection_->send(requests));
+    Lines first;
+    for (int i = 0; i < 200; ++i) {
+        const Lines rank = connection_->read_reply().lines;
+        ASSERT_EQ(rank.size(), 1U) << i;
+        if (i < 50) first.push_back(rank[0]);
+        EXPECT_EQ(rank[0], first[static_cast<std::size_t>(i % 50)]) << i;
+    }
+}
+
+TEST_F(Lists, RanksFromAKeptOrderEndWithAReload) {
+    const Words other = words_where([](std::size_t i) { return i % 3 == 2 || i < 40; });
+    std::vector<Lines> known;
+    for (int i = 0; i < 60; ++i) {
+        write_file(dir_ / "third", file_of(i % 2 == 0 ? third_ : other));
+        ASSERT_EQ(connection_->ask("RELOAD main").status, "OK 1");
+        EXPECT_EQ(stat(*connection_, "rank_cache_bytes"), 0U);
+        Lines ranks;
+        for (int repeat = 0; repeat < 3; ++repeat) ranks = ask("RANK within=third w5 w100");
+        if (i < 2) known.push_back(ranks);
+        EXPECT_EQ(ranks, known[i % 2 == 0 ? 0 : 1]) << i;
+    }
+    EXPECT_NE(known[0], known[1]);
+}
+
 /// Runs gloved with wrong lists; its message and exit status.
 std::string refusal(const std::string& model, const std::vector<std::string>& lists) {
     const TempDir dir;

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <new>
 #include <random>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -21,6 +23,7 @@
 #include "daemon/fair_queue.hpp"
 #include "daemon/gathering.hpp"
 #include "daemon/histogram.hpp"
+#include "daemon/rank_cache.hpp"
 #include "kernels/thread_pool.hpp"
 
 namespace gloved::daemon {
@@ -49,6 +52,94 @@ TEST(FairQueue, AnUrgentSourceIsNext) {
         queue.push(static_cast<std::uint64_t>(source), 10 * source);
     queue.push(0, 1, true);
     EXPECT_EQ(all_of(queue), (std::vector<int>{1, 10, 20, 30, 40}));
+}
+
+/// A RANK of row 7 with this vector.
+kernels::Query rank_query(std::vector<float> values) {
+    kernels::Query query;
+    query.kind = kernels::CountBefore{{std::move(values), 1}, 7};
+    return query;
+}
+
+RankCache::Order order_of(std::size_t rows) {
+    RankCache::Order order;
+    for (std::size_t i = 0; i < rows; ++i)
+        order.push_back({static_cast<kernels::Row>(i), 1 - 0.001 * static_cast<double>(i)});
+    return order;
+}
+
+TEST(RankCache, KeysAreEqualForRanksInOneOrderAlone) {
+    const auto base = rank_query({1, 2});
+    const std::string key = RankCache::key_of(base);
+    auto same = base;
+    std::get<kernels::CountBefore>(same.kind).row = 8;
+    same.k = 99;
+    EXPECT_EQ(RankCache::key_of(same), key);
+    std::vector<kernels::Query> others(8, base);
+    std::get<kernels::CountBefore>(others[0].kind).vector.values[1] = 3;
+    others[1].filter.rank_below = 10;
+    others[2].filter.rows = kernels::RowRange{0, 0};
+    others[3].filter.min_score = 0.5;
+    others[4].filter.within = 1;
+    others[5].filter.without = 1;
+    others[6].excluded = {3};
+    others[7].filter.rows = kernels::RowRange{0, 5};
+    std::set<std::string> keys = {key};
+    for (const kernels::Query& other : others) keys.insert(RankCache::key_of(other));
+    EXPECT_EQ(keys.size(), 1 + others.size());
+}
+
+TEST(RankCache, CountsWhatComesBeforeAHit) {
+    const RankCache::Order order = {{5, 0.9}, {2, 0.5}, {8, 0.5}, {1, -0.5}};
+    const auto before = [&](kernels::Row row, double score) {
+        return RankCache::count_before(order, {row, score});
+    };
+    EXPECT_EQ(before(5, 0.9), 0U);
+    EXPECT_EQ(before(2, 0.5), 1U);
+    EXPECT_EQ(before(4, 0.5), 2U);  // not in the order, between equal scores
+    EXPECT_EQ(before(8, 0.5), 2U);
+    EXPECT_EQ(before(9, 0.5), 3U);
+    EXPECT_EQ(before(1, -0.5), 3U);
+    EXPECT_EQ(before(0, -0.9), 4U);
+    EXPECT_EQ(before(0, std::nan("")), 0U);
+    EXPECT_EQ(RankCache::count_before({}, {0, 1}), 0U);
+}
+
+TEST(RankCache, DropsWhatWasNotUsedForLongest) {
+    RankCache cache(10000);
+    EXPECT_TRUE(cache.has_room_for(625));
+    EXPECT_FALSE(cache.has_room_for(626));
+    for (const char* key : {"a", "b", "c"}) cache.keep(key, order_of(180));
+    EXPECT_GT(cache.bytes(), 3U * 180 * 16);
+    ASSERT_NE(cache.find("a"), nullptr);
+    EXPECT_EQ(*cache.find("a"), order_of(180));
+    cache.keep("d", order_of(100));
+    EXPECT_NE(cache.find("a"), nullptr);
+    EXPECT_EQ(cache.find("b"), nullptr);
+    EXPECT_NE(cache.find("c"), nullptr);
+    EXPECT_NE(cache.find("d"), nullptr);
+    EXPECT_LE(cache.bytes(), 10000U);
+    cache.keep("e", order_of(626));
+    EXPECT_EQ(cache.find("e"), nullptr);
+    EXPECT_NE(cache.find("d"), nullptr);
+    const std::size_t bytes = cache.bytes();
+    cache.keep("d", order_of(100));
+    EXPECT_EQ(cache.bytes(), bytes);
+    RankCache off(0);
+    EXPECT_FALSE(off.has_room_for(1));
+    off.keep("a", {});
+    EXPECT_EQ(off.find("a"), nullptr);
+}
+
+TEST(RankCache, CountsTheRequestsOfLately) {
+    RankCache cache(10000);
+    EXPECT_EQ(cache.count_request("a"), 1U);
+    EXPECT_EQ(cache.count_request("a"), 2U);
+    for (int i = 0; i < 255; ++i) EXPECT_EQ(cache.count_request(std::to_string(i)), 1U);
+    EXPECT_EQ(cache.count_request("a"), 3U);
+    EXPECT_EQ(cache.count_request("b"), 1U);  // in the place of a
+    EXPECT_EQ(cache.count_request("a"), 1U);
+    EXPECT_EQ(cache.count_request("254"), 2U);
 }
 
 constexpr std::chrono::microseconds kUs{1};
