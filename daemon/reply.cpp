@@ -31,7 +31,7 @@ constexpr std::string_view kHelp =
     "MATRIX [metric=cosine|sqeuclidean] [unknown=error|skip] [case=exact|ignore] [model=NAME] "
     "WORD ...\n"
     "PREFIX [k=N] [within=LIST,...] [without=LIST,...] [fields=row,rank,norm] [model=NAME] TEXT\n"
-    "HAS [fields=row,rank,norm] [case=exact|ignore] [model=NAME] WORD ...\n"
+    "HAS [within=LIST,...] [fields=row,rank,norm] [case=exact|ignore] [model=NAME] WORD ...\n"
     "MODELS\n"
     "USE NAME\n"
     "LISTS [model=NAME]\n"

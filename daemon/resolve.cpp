@@ -219,14 +219,6 @@ Result<Lines> odd_one(const wire::Request& request, const ModelPointer& model, W
     return Lines{1, {}, std::make_unique<OddLine>(form, odd->text, lowest, model)};
 }
 
-Lines has_lines(const wire::Request& request, const ModelPointer& model, WordFinder& finder,
-                wire::Form form) {
-    return {request.words.size(),
-            {},
-            std::make_unique<PresenceLines>(form, request.words, finder, request.options.fields,
-                                            model)};
-}
-
 /// Names the lists of within= and without= in `filter`.
 Status name_lists(const wire::Options& options, const WordLists& lists, kernels::Filter& filter) {
     const auto within = lists.find(options.within);
@@ -236,6 +228,17 @@ Status name_lists(const wire::Options& options, const WordLists& lists, kernels:
     filter.within = *within;
     filter.without = *without;
     return {};
+}
+
+Result<Lines> has_lines(const wire::Request& request, const ModelPointer& model,
+                        const WordLists& lists, WordFinder& finder, wire::Form form) {
+    kernels::Filter filter;
+    if (Status named = name_lists(request.options, lists, filter); !named) return named.error();
+    return Lines{
+        request.words.size(),
+        {},
+        std::make_unique<PresenceLines>(form, request.words, finder, request.options.fields, model,
+                                        lists.rows(), filter.within)};
 }
 
 /// PREFIX: the keys that start with the text, by rank.
@@ -370,7 +373,7 @@ Result<Lines> lines_without_engine(const wire::Request& request,
             return keys_with_prefix(request, model, lists, form);
         default:
             assert(request.verb == wire::Verb::has);
-            return has_lines(request, model, finder, form);
+            return has_lines(request, model, lists, finder, form);
     }
 }
 

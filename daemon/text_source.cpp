@@ -87,8 +87,12 @@ void RowLines::append_columns(std::size_t number, wire::LineWriter& line) const 
 
 PresenceLines::PresenceLines(wire::Form form, const std::vector<std::string>& words,
                              WordFinder& finder, std::vector<wire::Field> fields,
-                             std::shared_ptr<const format::Model> model)
-    : WordLines(form, std::move(fields), std::move(model)) {
+                             std::shared_ptr<const format::Model> model,
+                             std::shared_ptr<const kernels::RowLists> lists,
+                             kernels::ListMask within)
+    : WordLines(form, std::move(fields), std::move(model)),
+      lists_(std::move(lists)),
+      within_(within) {
     entries_.reserve(words.size());
     for (const std::string& word : words) {
         text_ += wire::echoed_word(form, word);
@@ -110,6 +114,8 @@ std::string_view PresenceLines::word(std::size_t number) const {
 void PresenceLines::append_columns(std::size_t number, wire::LineWriter& line) const {
     const kernels::Row row = entries_[number].row;
     line.flag("known", row != kUnknown);
+    if (within_ != 0)
+        line.flag("within", row != kUnknown && (lists_->memberships()[row] & within_) == within_);
     if (row != kUnknown) append_fields(row, line);
 }
 

@@ -123,12 +123,14 @@ class RowLines : public WordLines {
     std::vector<kernels::Row> rows_;
 };
 
-/// The lines of HAS: each word of the request, whether the model has it, and if so the requested
-/// fields.
+/// The lines of HAS: each word of the request, whether the model has it, with lists whether all of
+/// them have it, and the requested fields of a word that the model has.
 class PresenceLines : public WordLines {
   public:
+    /// `within`: lists of `lists`; none for no answer about lists.
     PresenceLines(wire::Form form, const std::vector<std::string>& words, WordFinder& finder,
-                  std::vector<wire::Field> fields, std::shared_ptr<const format::Model> model);
+                  std::vector<wire::Field> fields, std::shared_ptr<const format::Model> model,
+                  std::shared_ptr<const kernels::RowLists> lists, kernels::ListMask within);
     std::size_t held_bytes() const override;
 
   private:
@@ -146,6 +148,8 @@ class PresenceLines : public WordLines {
 
     std::string text_;  // all words, concatenated
     std::vector<Entry> entries_;
+    const std::shared_ptr<const kernels::RowLists> lists_;
+    const kernels::ListMask within_;
 };
 
 /// The lines of VEC: the vector of each of `rows`.

@@ -53,7 +53,7 @@ constexpr std::array kVerbs = {
     VerbEntry{"NEARVEC", Verb::nearvec,
               " k min top prefix within without base64 engine model fields certify ", 1,
               format::kMaxDim},
-    VerbEntry{"HAS", Verb::has, " case model fields ", 1, kAny},
+    VerbEntry{"HAS", Verb::has, " within case model fields ", 1, kAny},
     VerbEntry{"MODELS", Verb::models, "", 0, 0},
     VerbEntry{"USE", Verb::use, "", 1, 1},
     VerbEntry{"LISTS", Verb::lists, " model ", 0, 0},

@@ -217,7 +217,12 @@ def words(reply: Reply, asked: Optional[int] = None) -> Answer[Word]:
     found = results(reply) if asked is None else results_of_words(reply, asked)
     return Answer(
         [
-            Word(word(each["word"]), flag(each.get("known", True)), *_fields(each))
+            Word(
+                word(each["word"]),
+                flag(each.get("known", True)),
+                *_fields(each),
+                _optional(flag, each, "within"),
+            )
             for each in found
         ],
         info(reply),

@@ -452,12 +452,17 @@ def prefix(
 def has(
     words: Iterable[str],
     *,
+    within: Iterable[str] = (),
     fields: Iterable[str] = (),
     case: Optional[str] = None,
     model: Optional[str] = None,
 ) -> Request[Answer[Word]]:
-    """Which of the words the model has; with case="ignore", for which it has another."""
+    """Which of the words the model has; with case="ignore", for which it has another.
+
+    within: names of lists, to know also whether all of them have the word.
+    """
     options = [
+        ("within", within),
         ("fields", fields),
         ("case", case),
         ("model", model),

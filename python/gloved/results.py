@@ -19,13 +19,17 @@ class Neighbor(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A word that may be in the model; the other fields if it is, and fields= asked for them."""
+    """A word that may be in the model; the other fields if it is, and fields= asked for them.
+
+    within: whether the lists have the word, if has() named some.
+    """
 
     word: str
     known: bool
     row: Optional[int] = None
     rank: Optional[int] = None
     norm: Optional[float] = None
+    within: Optional[bool] = None
 
 
 class Odd(NamedTuple):

@@ -114,6 +114,14 @@ def test_lists(client: gloved.Client) -> None:
     assert client.near_vector(vector, within="animals", k=2)[1].word == "cat"
     assert client.analogy("bird", "fish", "cat", within=["animals"], k=1)[0].word == "dog"
     assert client.rank("snake", "fish", within="animals") == 2
+    has = client.has(["fish", "king", "qwfp"], within="animals")
+    assert [(each.known, each.within) for each in has] == [
+        (True, True), (True, False), (False, False)
+    ]
+    assert [each.within for each in client.has(["dog", "fish"], within=["animals", "pets"])] == [
+        True, True
+    ]
+    assert client.has(["fish"])[0].within is None
     assert client.rank("snake", "fish", without="animals") == 2
     assert [each.word for each in client.prefix("s", within="animals", without="pets")] == [
         "sheep", "snake", "shark"

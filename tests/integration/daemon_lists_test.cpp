@@ -427,6 +427,22 @@ TEST_F(Lists, AreNeverMixedUnderLoad) {
     EXPECT_GT(answers, 20);
 }
 
+TEST_F(Lists, HasTellsWhetherAllListsHaveAWord) {
+    EXPECT_EQ(ask("HAS within=third w1 w3 nosuch"),
+              (Lines{"w1\t1\t1", "w3\t1\t0", "nosuch\t0\t0"}));
+    EXPECT_EQ(ask("HAS within=third,half w1 w4 w3"), (Lines{"w1\t1\t1", "w4\t1\t0", "w3\t1\t0"}));
+    EXPECT_EQ(ask("HAS w1 nosuch"), (Lines{"w1\t1", "nosuch\t0"}));
+    EXPECT_EQ(ask("HAS within=third fields=row,rank w1").at(0),
+              "w1\t1\t1\t" + ask("HAS fields=row,rank w1").at(0).substr(5));
+    EXPECT_EQ(connection_->ask("HAS within=no w1").status.rfind("ERR unknown_list ", 0), 0U);
+    EXPECT_EQ(connection_->ask("HAS without=third w1").status.rfind("ERR bad_request ", 0), 0U);
+    ask("FORMAT json");
+    const std::string json = connection_->ask("HAS within=third w1 nosuch").status;
+    EXPECT_NE(json.find(R"({"word":"w1","known":true,"within":true})"), std::string::npos) << json;
+    EXPECT_NE(json.find(R"({"word":"nosuch","known":false,"within":false})"), std::string::npos)
+        << json;
+}
+
 std::uint64_t stat(Connection& connection, const std::string& name) {
     for (const std::string& line : connection.ask("STATS").lines) {
         if (word_of(line) == name) return std::stoull(column(line, 1));
