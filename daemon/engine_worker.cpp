@@ -498,6 +498,7 @@ void EngineWorker::make_query(Job& job) {
     job.query = std::move(resolved->query);
     job.notes = std::move(resolved->notes);
     job.audited = std::move(resolved->audited);
+    job.ranked = resolved->ranked;
 }
 
 void EngineWorker::make_reply(Job& job) {

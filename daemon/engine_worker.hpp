@@ -67,6 +67,7 @@ struct Job {
     kernels::Query query;
     std::unique_ptr<const LookUpNotes> notes;  ///< of the words of `query`
     std::unique_ptr<const Audited> audited;    ///< of the request of `query`
+    std::optional<RankedWord> ranked;          ///< the same
     kernels::Answer answer;
     std::unique_ptr<wire::Request> request;
     std::string line;  ///< if not empty, the worker parses `request` from it

@@ -23,7 +23,8 @@ constexpr std::string_view kHelp =
     "[without=LIST,...] [case=exact|ignore] [engine=NAME] [model=NAME] "
     "[fields=...] [certify=0|1] A B C\n"
     "RANK [top=N] [prefix=TEXT] [within=LIST,...] [without=LIST,...] [norm=raw|unit] "
-    "[unknown=error|skip] [case=exact|ignore] [engine=NAME] [model=NAME] A B\n"
+    "[unknown=error|skip] [case=exact|ignore] [engine=NAME] [model=NAME] [fields=score,eligible] "
+    "A B\n"
     "SIM [norm=raw|unit] [unknown=error|skip] [case=exact|ignore] [model=NAME] A B\n"
     "DIST [norm=raw|unit] [unknown=error|skip] [case=exact|ignore] [model=NAME] A B\n"
     "VEC [encoding=decimal|base64] [unknown=error|skip] [case=exact|ignore] [model=NAME] WORD ...\n"
@@ -137,7 +138,7 @@ Reply engine_reply(const EngineReply& about, const std::shared_ptr<LoadedModel>&
         about.audited->append_to(fields);
     }
     if (about.verb == wire::Verb::rank)
-        return {about.form, about.verb, fields, rank_line(about.form, answer.count + 1)};
+        return {about.form, about.verb, fields, rank_line(about, answer.count + 1)};
     return {about.form, about.verb, fields, hit_lines(about, loaded, std::move(answer.hits))};
 }
 
@@ -173,8 +174,17 @@ void append_certificate(std::vector<wire::StatusField>& fields, const kernels::A
     fields.push_back({"rejected_below", certificate.rejected_below});
 }
 
-Lines rank_line(wire::Form form, std::uint64_t rank) {
-    return one_line(form, [&](wire::LineWriter& line) { line.count("rank", rank); });
+Lines rank_line(const EngineReply& about, std::uint64_t rank) {
+    return one_line(about.form, [&](wire::LineWriter& line) {
+        line.count("rank", rank);
+        for (const wire::Field field : about.fields) {
+            if (field == wire::Field::score) {
+                line.score("score", about.ranked->score);
+            } else {
+                line.flag("eligible", about.ranked->eligible);
+            }
+        }
+    });
 }
 
 Lines score_line(wire::Form form, std::string_view name, double value) {

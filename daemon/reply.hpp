@@ -84,12 +84,19 @@ class Reply {
     bool is_broken_ = false;
 };
 
+/// The word whose rank is asked for: its cosine, and whether the filter takes it.
+struct RankedWord {
+    double score = 0;
+    bool eligible = false;
+};
+
 /// What a request asks of the reply to an engine's answer.
 struct EngineReply {
     wire::Verb verb = wire::Verb::near;
     wire::Form form = wire::Form::text;
     std::vector<wire::Field> fields;
     bool certify = false;
+    std::optional<RankedWord> ranked;    ///< of RANK with fields
     const LookUpNotes* notes = nullptr;  ///< nullptr: none
     const Audited* audited = nullptr;    ///< nullptr: none
     Clock::duration took{};              ///< from reading the request to the engine's answer
@@ -110,8 +117,8 @@ std::vector<wire::StatusField> model_fields(const std::string& name, const forma
 /// Appends the status fields that certify=1 asks for.
 void append_certificate(std::vector<wire::StatusField>& fields, const kernels::Answer& answer);
 
-/// The line of the reply to RANK.
-Lines rank_line(wire::Form form, std::uint64_t rank);
+/// The line of the reply to RANK, with the fields that it asks for.
+Lines rank_line(const EngineReply& about, std::uint64_t rank);
 /// The line of the reply to SIM or DIST: one number, called `name` («score», «distance») in JSON.
 Lines score_line(wire::Form form, std::string_view name, double value);
 

@@ -377,6 +377,25 @@ Result<Lines> lines_without_engine(const wire::Request& request,
     }
 }
 
+/// The word whose rank `query` asks for, as fields= of RANK tells it. A group is not eligible.
+RankedWord ranked_word(const kernels::Query& query, const Vocabulary& vocabulary) {
+    const auto& count = std::get<kernels::CountBefore>(query.kind);
+    const bool is_own = count.score == kAboveAllScores;
+    if (count.score && !is_own) return {*count.score, false};
+    const kernels::Row row = is_own ? query.excluded.at(0) : count.row;
+    const format::Model& model = vocabulary.model();
+    const kernels::Filter& filter = query.filter;
+    const kernels::ListMask lists =
+        filter.names_lists() ? vocabulary.lists().rows()->memberships()[row] : 0;
+    const bool eligible = std::ranges::find(query.excluded, row) == query.excluded.end() &&
+                          model.ranks()[row] < filter.rank_below && filter.takes_lists(lists) &&
+                          (!filter.rows || (row >= filter.rows->first && row < filter.rows->last));
+    const double score =
+        kernels::canonical_score(count.vector.values.data(), count.vector.norm,
+                                 model.vector(row).data(), model.norms()[row], model.dim());
+    return {score, eligible};
+}
+
 }  // namespace
 
 bool needs_engine(wire::Verb verb) {
@@ -405,6 +424,8 @@ Result<ResolvedQuery> resolve_query(const wire::Request& request, const Vocabula
     if (options.top) query.filter.rank_below = *options.top;
     if (options.min) query.filter.min_score = *options.min;
     if (!options.prefix.empty()) query.filter.rows = model.prefix_range(options.prefix);
+    if (request.verb == wire::Verb::rank && !options.fields.empty())
+        result->ranked = ranked_word(query, vocabulary);
     result->notes = finder.take_notes();
     if (options.certify && form == wire::Form::json)
         result->audited = audited_request(request, vocabulary);

@@ -21,6 +21,7 @@ bool needs_engine(wire::Verb verb);
 /// A request's query, and what its reply tells of it.
 struct ResolvedQuery {
     kernels::Query query;
+    std::optional<RankedWord> ranked;          ///< for a RANK with fields=
     std::unique_ptr<const LookUpNotes> notes;  ///< nullptr if there is nothing to tell
     std::unique_ptr<const Audited> audited;    ///< for certify=1 in JSON, unless it is too long
 };

@@ -298,8 +298,8 @@ void Session::submit(wire::Request request, std::string_view line) {
 }
 
 EngineReply Session::about_answer(Slot& slot, Clock::time_point computed) {
-    return {*slot.verb,       slot.form,          std::move(slot.fields),       slot.certify,
-            slot.notes.get(), slot.audited.get(), computed - slot.times.arrived};
+    return {*slot.verb,  slot.form,        std::move(slot.fields), slot.certify,
+            slot.ranked, slot.notes.get(), slot.audited.get(),     computed - slot.times.arrived};
 }
 
 void Session::ask_engine(const SlotPointer& slot, const wire::Request& request) {
@@ -308,6 +308,7 @@ void Session::ask_engine(const SlotPointer& slot, const wire::Request& request) 
     if (!resolved) return finish_here(slot, Reply(slot->form, std::move(resolved).error()));
     slot->notes = std::move(resolved->notes);
     slot->audited = std::move(resolved->audited);
+    slot->ranked = resolved->ranked;
     if (auto hits = find_stored_answer(request, resolved->query, *slot->model)) {
         slot->model->count_stored_answer();
         slot->worker->count_look_up();

@@ -53,6 +53,9 @@ void WordLines::append_fields(kernels::Row row, wire::LineWriter& line) const {
             case wire::Field::norm:
                 line.score("norm", model().norms()[row]);
                 break;
+            case wire::Field::score:
+            case wire::Field::eligible:
+                assert(false);  // of RANK alone
         }
     }
 }

@@ -46,8 +46,8 @@ constexpr std::array kVerbs = {
     VerbEntry{"ANALOGY", Verb::analogy,
               " k min top prefix within without method case engine model fields certify ", 3, 3},
     VerbEntry{"ODD", Verb::odd, " norm unknown case model ", 3, kAny},
-    VerbEntry{"RANK", Verb::rank, " top prefix within without norm unknown case engine model ", 2,
-              2},
+    VerbEntry{"RANK", Verb::rank,
+              " top prefix within without norm unknown case engine model fields ", 2, 2},
     VerbEntry{"MATRIX", Verb::matrix, " metric unknown case model ", 1, kMaxMatrixWords},
     VerbEntry{"PREFIX", Verb::prefix, " k within without model fields ", 1, 1},
     VerbEntry{"NEARVEC", Verb::nearvec,
@@ -93,27 +93,28 @@ Result<T> parse_choice(const Option& option, std::string_view first, T of_first,
                                    printable(option.value)));
 }
 
-Result<std::vector<Field>> parse_fields(const Option& option) {
+constexpr std::array kHitFields = {Field::row, Field::rank, Field::norm};
+constexpr std::array kRankFields = {Field::score, Field::eligible};
+
+Result<std::vector<Field>> parse_fields(const Option& option, Verb verb) {
+    const std::span<const Field> possible =
+        verb == Verb::rank ? std::span<const Field>(kRankFields) : kHitFields;
     std::vector<Field> fields;
     std::string_view rest = option.value;
     while (true) {
         const std::size_t comma = std::min(rest.find(','), rest.size());
         const std::string_view name = rest.substr(0, comma);
-        Field field;
-        if (name == "row") {
-            field = Field::row;
-        } else if (name == "rank") {
-            field = Field::rank;
-        } else if (name == "norm") {
-            field = Field::norm;
-        } else {
-            return bad_request(fmt::format(
-                "fields= takes row, rank and norm between commas, not {}", printable(name)));
+        const auto field = std::ranges::find(possible, name, name_of);
+        if (field == possible.end()) {
+            return bad_request(fmt::format("fields= {} between commas, not {}",
+                                           verb == Verb::rank ? "of RANK takes score and eligible"
+                                                              : "takes row, rank and norm",
+                                           printable(name)));
         }
-        if (std::find(fields.begin(), fields.end(), field) != fields.end()) {
+        if (std::find(fields.begin(), fields.end(), *field) != fields.end()) {
             return bad_request(fmt::format("fields= names '{}' twice", name));
         }
-        fields.push_back(field);
+        fields.push_back(*field);
         if (comma == rest.size()) return fields;
         rest.remove_prefix(comma + 1);
     }
@@ -171,7 +172,7 @@ Status apply(const Option& option, Request& request) {
         return store(parse_choice(option, "0", false, "1", true), options.certify);
     if (option.name == "within") return store(parse_names(option), options.within);
     if (option.name == "without") return store(parse_names(option), options.without);
-    if (option.name == "fields") return store(parse_fields(option), options.fields);
+    if (option.name == "fields") return store(parse_fields(option, request.verb), options.fields);
     if (option.name == "min") {
         auto number = expr::parse_number(option.value);
         if (!number) return bad_request("min=: " + number.error().message);
@@ -339,6 +340,11 @@ Status parse_vector(Tokenizer& tokens, const VerbEntry& entry, Request& request)
 
 bool takes_groups(Verb verb) {
     return verb == Verb::sim || verb == Verb::dist || verb == Verb::rank || verb == Verb::odd;
+}
+
+std::string_view name_of(Field field) {
+    constexpr std::array<std::string_view, 5> kNames = {"row", "rank", "norm", "score", "eligible"};
+    return kNames[static_cast<std::size_t>(field)];
 }
 
 std::string_view verb_name(Verb verb) { return entry_of(verb).name; }

@@ -47,9 +47,12 @@ std::optional<Verb> find_verb(std::string_view token);
 
 /// Scaling of an expression's vectors before they are added: none, or each to length 1.
 enum class Norm { raw, unit };
-/// An optional column of a hit besides word and score: row number, frequency rank, or vector's
-/// length.
-enum class Field { row, rank, norm };
+/// An optional column. Of a hit besides word and score: row number, frequency rank, or vector's
+/// length. Of RANK: the score of its second word, and whether that is eligible.
+enum class Field { row, rank, norm, score, eligible };
+
+/// The name of a field in requests and replies, e.g. «row».
+std::string_view name_of(Field field);
 /// Formula of an analogy: 3CosAdd or 3CosMul.
 enum class Method { add, mul };
 /// What MATRIX computes: cosine or squared Euclidean distance.

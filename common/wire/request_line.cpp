@@ -33,18 +33,6 @@ class OptionWriter {
     std::string& out_;
 };
 
-std::string_view name_of(Field field) {
-    switch (field) {
-        case Field::row:
-            return "row";
-        case Field::rank:
-            return "rank";
-        default:
-            assert(field == Field::norm);
-            return "norm";
-    }
-}
-
 void add_search_options(OptionWriter& line, const Options& options) {
     line.add("k", options.k);
     if (options.min) line.add("min", *options.min);

@@ -443,6 +443,38 @@ TEST_F(Lists, HasTellsWhetherAllListsHaveAWord) {
         << json;
 }
 
+TEST_F(Lists, RankTellsScoreAndWhetherTheWordIsEligible) {
+    const auto of = [&](const std::string& request) {
+        const Lines lines = ask("RANK fields=score,eligible " + request);
+        return lines.size() == 1 ? lines[0].substr(lines[0].find('\t') + 1) : "?";
+    };
+    const std::string score = ask("SIM w5 w4").at(0);
+    EXPECT_EQ(of("w5 w4"), score + "\t1");
+    EXPECT_EQ(of("within=third w5 w4"), score + "\t1");
+    EXPECT_EQ(of("within=half w5 w4"), score + "\t0");
+    EXPECT_EQ(of("without=third w5 w4"), score + "\t0");
+    EXPECT_EQ(of("prefix=w4 w5 w4"), score + "\t1");
+    EXPECT_EQ(of("prefix=w1 w5 w4"), score + "\t0");
+    EXPECT_EQ(of("top=5 w5 w4"), score + "\t1");  // its rank is 4
+    EXPECT_EQ(of("top=4 w5 w4"), score + "\t0");
+    EXPECT_EQ(of("w5 w5"), "1.000000\t0");
+    EXPECT_EQ(of("( w5 + w7 ) w5"), ask("SIM ( w5 + w7 ) w5").at(0) + "\t0");
+    EXPECT_EQ(of("w5 ( w4 + w7 )"), ask("SIM w5 ( w4 + w7 )").at(0) + "\t0");
+    EXPECT_EQ(ask("RANK fields=eligible w5 w4").at(0), ask("RANK w5 w4").at(0) + "\t1");
+    for (int i = 0; i < 50; ++i) EXPECT_EQ(of("within=half w5 w4"), score + "\t0") << i;
+    for (const char* fields : {"rank", "row", "score,score", "", "score,"}) {
+        EXPECT_EQ(connection_->ask(std::string("RANK fields=") + fields + " w5 w4")
+                      .status.rfind("ERR bad_request fields= ", 0),
+                  0U)
+            << fields;
+    }
+    EXPECT_EQ(connection_->ask("NEAR fields=score w5").status.rfind("ERR bad_request fields= ", 0),
+              0U);
+    ask("FORMAT json");
+    const std::string json = connection_->ask("RANK fields=eligible,score w5 w4").status;
+    EXPECT_NE(json.find(R"(,"eligible":true,"score":)"), std::string::npos) << json;
+}
+
 std::uint64_t stat(Connection& connection, const std::string& name) {
     for (const std::string& line : connection.ask("STATS").lines) {
         if (word_of(line) == name) return std::stoull(column(line, 1));
