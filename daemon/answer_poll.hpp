@@ -22,7 +22,9 @@ class AnswerPoll {
         last_ = now;
         return ++in_flight_ == 1 ? begin(now) : std::nullopt;
     }
-    /// So many of these jobs are back, or were refused. Result as above.
+    /// The job was not taken after all.
+    void refused() { --in_flight_; }
+    /// So many of these jobs are back. Result as for `submitted`.
     std::optional<Clock::time_point> returned(std::size_t jobs, Clock::time_point now) {
         if (jobs == 0) return std::nullopt;
         in_flight_ -= jobs;

@@ -58,6 +58,10 @@ constexpr std::chrono::microseconds kNap{20};
 /// rows that takes as long as a count of many ranks takes on processors. A GPU counts sooner.
 constexpr unsigned kRanksOfFewRows = 2;
 constexpr unsigned kRanksOfManyRows = 32;
+/// A GPU puts so many rows in order itself. Of more, the host gets all scores and selects.
+constexpr std::size_t kFewRowsOfGpu = 1024;
+/// The clock is read after so many jobs that were answered at once.
+constexpr std::size_t kJobsBetweenTimes = 64;
 
 /// The queue's source of probes; connections count from 1.
 constexpr std::uint64_t kProbeSource = 0;
@@ -163,13 +167,14 @@ bool EngineWorker::will_gather(const Batch& next) const {
 void EngineWorker::gather(Batch& batch) {
     const std::size_t expected = gathering_.expected();
     const auto all_came = [&] { return batch.jobs.size() >= expected; };
-    if (all_came() || queue_.size() > 0 || is_full(batch)) return;
+    if (all_came() || queue_.size() > 0 || is_full(batch) || !computed_.batch.jobs.empty()) return;
     auto now = Clock::now();
     const auto until = gathering_.until(gain_ms(batch, expected), now);
     if (!until) return;
     while (!all_came() && !is_full(batch) && now < *until) {
         const std::uint32_t seen = arrivals_->count;
         fill(batch);
+        now = Clock::now();
         while (!all_came() && arrivals_->count == seen && now < *until) {
             if (should_spin_) {
                 kernels::pause_processor();
@@ -224,9 +229,9 @@ void EngineWorker::fill(Batch& batch) {
         bytes += (*job)->queued_bytes;
         const bool is_query = (*job)->kind == Job::Kind::query;
         prepare(*std::move(job), now, batch);
-        // The clock counts too: prepare answers pieces of matrices and long lists of words, and
-        // queries should not wait for all of those.
-        if (!is_query) {
+        // The clock counts too: prepare answers pieces of matrices, long lists of words, and ranks
+        // that it finds in an order, and queries should not wait for all of those.
+        if (!is_query || answered_.size() >= kJobsBetweenTimes) {
             hand_over();
             now = Clock::now();
         }
@@ -288,11 +293,13 @@ void EngineWorker::prepare(JobPointer job, Clock::time_point now, Batch& batch) 
 
 bool EngineWorker::take_rank(JobPointer& job, kernels::Query& query, Batch& batch) {
     auto* const count = std::get_if<kernels::CountBefore>(&query.kind);
+    if (count == nullptr || job->audited) return false;
     const std::size_t rows = most_rows(query.filter);
-    if (count == nullptr || job->audited || !ranks_.has_room_for(rows)) return false;
-    const bool few = rows <= kernels::kMaxShortList;
-    if (!few && engine_->kind() != kernels::EngineKind::cpu) return false;
+    const bool on_gpu = engine_->kind() == kernels::EngineKind::cuda;
+    if (on_gpu && rows > kernels::kMaxShortList) return false;
+    const bool few = rows <= (on_gpu ? kFewRowsOfGpu : kernels::kMaxShortList);
     std::string key = RankCache::key_of(query);
+    if (!ranks_.has_room_for(key, rows)) return false;
     const kernels::Hit target = kernels::counted_hit(*model_, *count);
     if (const RankCache::Order* order = ranks_.find(key)) {
         job->answer.count = RankCache::count_before(*order, target);
@@ -306,7 +313,7 @@ bool EngineWorker::take_rank(JobPointer& job, kernels::Query& query, Batch& batc
         made->others.emplace_back(std::move(job), target);
         return true;
     }
-    if (ranks_.count_request(key) < (few ? kRanksOfFewRows : kRanksOfManyRows)) return false;
+    if (!ranks_.reaches(key, few ? kRanksOfFewRows : kRanksOfManyRows)) return false;
     batch.orderings.push_back({std::move(key), batch.jobs.size(), target});
     kernels::QueryVector vector = std::move(count->vector);
     query.kind = kernels::Cosine{std::move(vector)};
@@ -365,8 +372,9 @@ EngineWorker::Batch EngineWorker::run_engine(Batch batch) {
 
 void EngineWorker::finish_computed(const Batch* next) {
     auto& [batch, answers, at] = computed_;
-    const std::size_t answered_jobs = batch.jobs.size();
-    if (answered_jobs == 0) return;
+    if (batch.jobs.empty()) return;
+    const auto queries = static_cast<std::size_t>(std::ranges::count_if(
+        batch.jobs, [](const JobPointer& job) { return job->kind != Job::Kind::probe; }));
     const auto fault = this->fault();
     for (Ordering& ordering : batch.orderings) {
         if (!fault) finish_ordering(ordering, answers[ordering.place]);
@@ -389,7 +397,7 @@ void EngineWorker::finish_computed(const Batch* next) {
     computed_ = {};
     const std::size_t waiting = arrivals_->jobs + (next != nullptr ? next->jobs.size() : 0);
     hand_over();
-    gathering_.begin(answered_jobs + waiting, Clock::now());
+    gathering_.begin(queries + waiting, Clock::now());
 }
 
 void EngineWorker::finish_ordering(Ordering& ordering, kernels::Answer& answer) {

@@ -1,6 +1,7 @@
 #include "daemon/rank_cache.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <type_traits>
 #include <utility>
@@ -53,21 +54,26 @@ const RankCache::Order* RankCache::find(const std::string& key) {
     return &found->second->order;
 }
 
-unsigned RankCache::count_request(const std::string& key) {
+bool RankCache::reaches(const std::string& key, unsigned enough) {
     // Two keys with one hash only make an order a little early.
     const std::size_t hash = std::hash<std::string>()(key);
-    const auto found = std::ranges::find(requests_, hash, &Requests::key_hash);
-    if (found != requests_.end()) return ++found->count;
-    if (requests_.size() < kCounted) {
-        requests_.push_back({hash, 1});
-    } else {
-        requests_[std::exchange(oldest_, (oldest_ + 1) % kCounted)] = {hash, 1};
+    auto found = std::ranges::find(requests_, hash, &Requests::key_hash);
+    if (found == requests_.end()) {
+        if (requests_.size() < kCounted) {
+            found = requests_.insert(found, {hash, 0});
+        } else {
+            found = requests_.begin() + static_cast<std::ptrdiff_t>(oldest_);
+            oldest_ = (oldest_ + 1) % kCounted;
+            *found = {hash, 0};
+        }
     }
-    return 1;
+    if (++found->count < enough) return false;
+    found->count = 0;
+    return true;
 }
 
 void RankCache::keep(const std::string& key, Order order) {
-    if (!has_room_for(order.size()) || by_key_.contains(key)) return;
+    if (!has_room_for(key, order.size()) || by_key_.contains(key)) return;
     order.shrink_to_fit();
     kept_.push_front({key, std::move(order)});
     by_key_.emplace(kept_.front().key, kept_.begin());

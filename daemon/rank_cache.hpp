@@ -31,12 +31,16 @@ class RankCache {
     static std::size_t count_before(const Order& order, const kernels::Hit& target);
 
     /// Whether an order of so many rows can be kept.
-    bool has_room_for(std::size_t rows) const { return rows <= max_bytes_ / kBytesOfRow; }
+    bool has_room_for(const std::string& key, std::size_t rows) const {
+        const std::size_t beside = key.size() + sizeof(Kept);
+        return beside <= max_bytes_ && rows <= (max_bytes_ - beside) / kBytesOfRow;
+    }
     /// The order with this key, or nullptr. Valid until `keep`.
     const Order* find(const std::string& key);
-    /// Notes that a rank in an order that is not kept was asked for; returns how often that
-    /// happened lately.
-    unsigned count_request(const std::string& key);
+    /// Notes that a rank in an order that is not kept was asked for. True once that happened
+    /// `enough` times lately; then the count begins again, so that an order which is soon dropped
+    /// is not made for every rank.
+    bool reaches(const std::string& key, unsigned enough);
     void keep(const std::string& key, Order order);
 
     /// Memory of all orders.

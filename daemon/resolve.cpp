@@ -377,7 +377,8 @@ Result<Lines> lines_without_engine(const wire::Request& request,
     }
 }
 
-/// The word whose rank `query` asks for, as fields= of RANK tells it. A group is not eligible.
+/// The word whose rank `query` asks for, as fields= of RANK tells it. A group is not eligible; a
+/// word of the request is, where the filter takes it.
 RankedWord ranked_word(const kernels::Query& query, const Vocabulary& vocabulary) {
     const auto& count = std::get<kernels::CountBefore>(query.kind);
     const bool is_own = count.score == kAboveAllScores;
@@ -387,8 +388,7 @@ RankedWord ranked_word(const kernels::Query& query, const Vocabulary& vocabulary
     const kernels::Filter& filter = query.filter;
     const kernels::ListMask lists =
         filter.names_lists() ? vocabulary.lists().rows()->memberships()[row] : 0;
-    const bool eligible = std::ranges::find(query.excluded, row) == query.excluded.end() &&
-                          model.ranks()[row] < filter.rank_below && filter.takes_lists(lists) &&
+    const bool eligible = model.ranks()[row] < filter.rank_below && filter.takes_lists(lists) &&
                           (!filter.rows || (row >= filter.rows->first && row < filter.rows->last));
     const double score =
         kernels::canonical_score(count.vector.values.data(), count.vector.norm,

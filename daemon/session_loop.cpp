@@ -151,7 +151,7 @@ bool SessionLoop::submit(EngineWorker& worker, std::shared_ptr<Job> job, bool ma
     job->is_awaited = awaited;
     if (awaited) wake_at(poll_.submitted(Clock::now()));
     const bool submitted = worker.submit(std::move(job), number_, may_refuse);
-    if (awaited && !submitted) wake_at(poll_.returned(1, Clock::now()));
+    if (awaited && !submitted) poll_.refused();
     return submitted;
 }
 

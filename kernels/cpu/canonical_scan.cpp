@@ -119,8 +119,10 @@ void count_hits(BatchQuery& batch_query, std::span<const double> scores, const S
         // Compilers make vectors of it; of a usual word's rows nobody can foretell which count.
         for (std::size_t r = 0; r < tied; ++r) count += scores[r] >= reached ? 1U : 0U;
         for (std::size_t r = tied; r < scores.size(); ++r) count += scores[r] >= passed ? 1U : 0U;
-        for (const Row row : eligible.excluded()) {
-            if (const auto r = tile.find(row); r && reaches(*r)) --count;
+        const std::span<const Row> excluded = eligible.excluded();
+        for (auto row = std::ranges::lower_bound(excluded, tile.row(0));
+             row != excluded.end() && *row <= tile.row(tile.count - 1); ++row) {
+            if (const auto r = tile.find(*row); r && reaches(*r)) --count;
         }
     } else {
         for (std::size_t r = 0; r < scores.size(); ++r) {

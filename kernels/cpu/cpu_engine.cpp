@@ -156,28 +156,26 @@ Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries,
         const Batch now = std::exchange(batch, {});
         if (!now.queries.empty()) run_plane(now.queries, range, now.answers);
     };
-    const auto by_scan = [&](Batch& batch, auto rows) {
+    const auto by_scan = [&](Batch& batch, RowRange range) {
         const Batch now = std::exchange(batch, {});
-        if (!now.queries.empty()) scan_.run(now.queries, rows, now.answers, pool_);
+        if (!now.queries.empty()) scan_.run(now.queries, range, now.answers, pool_);
+    };
+    const auto by_scan_of_few = [&](Batch& batch) {
+        const Batch now = std::exchange(batch, {});
+        scan_.run(now.queries, rows_left(*now.queries.front()), now.answers, pool_);
     };
     // Queries with a plane pass are batched apart from those without, and those that share the few
     // rows that their filter leaves apart from all others.
     const std::size_t max_plane = std::max(kMaxPlaneQueries, pool_.size() * kMaxShare);
     constexpr std::size_t kMaxScan = CanonicalScan::kMaxVectors;
-    struct FewRows {
-        std::vector<Row> rows;
-        Batch batch;
-    };
     Batch plane;
     Batch scan;
-    std::map<FilterKey, FewRows> few;
+    std::map<FilterKey, Batch> few;
     for (std::size_t i = 0; i < queries.size(); ++i) {
         const Query& query = queries[i];
         if (leaves_few_rows(query)) {
-            const auto [found, is_new] = few.try_emplace(key_of(query.filter));
-            auto& [rows, batch] = found->second;
-            if (is_new) rows = rows_left(query);
-            if (!batch.has_room(query, kMaxScan)) by_scan(batch, std::span<const Row>(rows));
+            Batch& batch = few[key_of(query.filter)];
+            if (!batch.has_room(query, kMaxScan)) by_scan_of_few(batch);
             batch.add(query, answers[i]);
             continue;
         }
@@ -197,7 +195,7 @@ Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries,
     }
     by_plane(plane, all_rows);
     by_scan(scan, all_rows);
-    for (auto& [key, those] : few) by_scan(those.batch, std::span<const Row>(those.rows));
+    for (auto& [key, batch] : few) by_scan_of_few(batch);
     return answers;
 }
 

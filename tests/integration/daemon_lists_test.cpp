@@ -457,8 +457,9 @@ TEST_F(Lists, RankTellsScoreAndWhetherTheWordIsEligible) {
     EXPECT_EQ(of("prefix=w1 w5 w4"), score + "\t0");
     EXPECT_EQ(of("top=5 w5 w4"), score + "\t1");  // its rank is 4
     EXPECT_EQ(of("top=4 w5 w4"), score + "\t0");
-    EXPECT_EQ(of("w5 w5"), "1.000000\t0");
-    EXPECT_EQ(of("( w5 + w7 ) w5"), ask("SIM ( w5 + w7 ) w5").at(0) + "\t0");
+    EXPECT_EQ(of("w5 w5"), "1.000000\t1");
+    EXPECT_EQ(of("within=third w5 w5"), "1.000000\t0");
+    EXPECT_EQ(of("( w5 + w7 ) w5"), ask("SIM ( w5 + w7 ) w5").at(0) + "\t1");
     EXPECT_EQ(of("w5 ( w4 + w7 )"), ask("SIM w5 ( w4 + w7 )").at(0) + "\t0");
     EXPECT_EQ(ask("RANK fields=eligible w5 w4").at(0), ask("RANK w5 w4").at(0) + "\t1");
     for (int i = 0; i < 50; ++i) EXPECT_EQ(of("within=half w5 w4"), score + "\t0") << i;

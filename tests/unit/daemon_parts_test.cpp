@@ -107,8 +107,9 @@ TEST(RankCache, CountsWhatComesBeforeAHit) {
 
 TEST(RankCache, DropsWhatWasNotUsedForLongest) {
     RankCache cache(10000);
-    EXPECT_TRUE(cache.has_room_for(625));
-    EXPECT_FALSE(cache.has_room_for(626));
+    EXPECT_TRUE(cache.has_room_for("a", 600));
+    EXPECT_FALSE(cache.has_room_for("a", 625));
+    EXPECT_FALSE(cache.has_room_for(std::string(10001, 'a'), 0));
     for (const char* key : {"a", "b", "c"}) cache.keep(key, order_of(180));
     EXPECT_GT(cache.bytes(), 3U * 180 * 16);
     ASSERT_NE(cache.find("a"), nullptr);
@@ -119,27 +120,28 @@ TEST(RankCache, DropsWhatWasNotUsedForLongest) {
     EXPECT_NE(cache.find("c"), nullptr);
     EXPECT_NE(cache.find("d"), nullptr);
     EXPECT_LE(cache.bytes(), 10000U);
-    cache.keep("e", order_of(626));
+    cache.keep("e", order_of(625));
     EXPECT_EQ(cache.find("e"), nullptr);
     EXPECT_NE(cache.find("d"), nullptr);
     const std::size_t bytes = cache.bytes();
     cache.keep("d", order_of(100));
     EXPECT_EQ(cache.bytes(), bytes);
     RankCache off(0);
-    EXPECT_FALSE(off.has_room_for(1));
+    EXPECT_FALSE(off.has_room_for("a", 1));
     off.keep("a", {});
     EXPECT_EQ(off.find("a"), nullptr);
 }
 
 TEST(RankCache, CountsTheRequestsOfLately) {
     RankCache cache(10000);
-    EXPECT_EQ(cache.count_request("a"), 1U);
-    EXPECT_EQ(cache.count_request("a"), 2U);
-    for (int i = 0; i < 255; ++i) EXPECT_EQ(cache.count_request(std::to_string(i)), 1U);
-    EXPECT_EQ(cache.count_request("a"), 3U);
-    EXPECT_EQ(cache.count_request("b"), 1U);  // in the place of a
-    EXPECT_EQ(cache.count_request("a"), 1U);
-    EXPECT_EQ(cache.count_request("254"), 2U);
+    EXPECT_FALSE(cache.reaches("a", 3));
+    EXPECT_FALSE(cache.reaches("a", 3));
+    for (int i = 0; i < 255; ++i) EXPECT_FALSE(cache.reaches(std::to_string(i), 2));
+    EXPECT_TRUE(cache.reaches("a", 3));
+    EXPECT_FALSE(cache.reaches("a", 2));  // it begins again
+    EXPECT_FALSE(cache.reaches("b", 2));  // in the place of a
+    EXPECT_FALSE(cache.reaches("a", 2));
+    EXPECT_TRUE(cache.reaches("254", 2));
 }
 
 constexpr std::chrono::microseconds kUs{1};
@@ -206,6 +208,10 @@ TEST(AnswerPoll, SleepsUntilAnswersAreNearlyDue) {
     EXPECT_EQ(poll.returned(1, begun + 300 * kUs), std::nullopt);
     EXPECT_FALSE(poll.is_polling(begun + 300 * kUs));
     EXPECT_EQ(poll.returned(0, begun + 300 * kUs), std::nullopt);
+    // A job that is not taken says nothing of waits.
+    EXPECT_EQ(poll.submitted(begun), begun + sleep);
+    poll.refused();
+    EXPECT_EQ(poll.submitted(begun), begun + sleep);
 }
 
 TEST(AnswerPoll, LearnsHowLongAnswersTakeAndSleepsThroughLongWaits) {
