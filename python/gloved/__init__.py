@@ -32,7 +32,7 @@ from .errors import (
 )
 from .keyed_vectors import KeyedVectors, connect
 from .requests import Expression
-from .results import Answer, Info, Model, Neighbor, Odd, Word, WordList
+from .results import Answer, Info, Model, Neighbor, Odd, Ranked, Word, WordList
 
 __all__ = [
     "AccessDenied",
@@ -53,6 +53,7 @@ __all__ = [
     "ModelReplaced",
     "Neighbor",
     "Odd",
+    "Ranked",
     "Timeout",
     "TooLong",
     "Unavailable",

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from ._vectors import MAX_DIM
 from .errors import GlovedError, UnknownWord, class_of_code
-from .results import Answer, Info, Model, Neighbor, Odd, Word, WordList
+from .results import Answer, Info, Model, Neighbor, Odd, Ranked, Word, WordList
 
 Reply = Dict[str, Any]
 Members = Dict[str, Any]
@@ -251,6 +251,12 @@ def distance(reply: Reply) -> float:
 def place(reply: Reply) -> int:
     """Of RANK. A group comes after all words."""
     return whole(result(reply)["rank"], 1, rows(reply) + 1)
+
+
+def ranked(reply: Reply) -> Ranked:
+    """Of RANK with fields."""
+    only = result(reply)
+    return Ranked(place(reply), number(only["score"]), flag(only["eligible"]))
 
 
 def odd(reply: Reply) -> Odd:

@@ -80,6 +80,7 @@ class Client:
     near_vector = _verb(requests.near_vector)
     analogy = _verb(requests.analogy)
     rank = _verb(requests.rank)
+    ranked = _verb(requests.ranked)
     sim = _verb(requests.sim)
     dist = _verb(requests.dist)
     odd = _verb(requests.odd)

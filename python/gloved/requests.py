@@ -50,7 +50,7 @@ from typing import (
 
 from . import _reply, _vectors
 from ._wire import Request, encode, items, line, number, token
-from .results import Answer, Model, Neighbor, Odd, Word, WordList
+from .results import Answer, Model, Neighbor, Odd, Ranked, Word, WordList
 
 if TYPE_CHECKING:
     from ._vectors import Vector
@@ -72,6 +72,7 @@ __all__ = [
     "prefix",
     "prometheus",
     "rank",
+    "ranked",
     "reload",
     "sim",
     "stats",
@@ -321,6 +322,39 @@ def rank(
     ]
     tokens = [*_argument("a", a), *_argument("b", b)]
     return Request(line("RANK", options, tokens), _reply.place)
+
+
+def ranked(
+    a: Terms,
+    b: Terms,
+    *,
+    top: Optional[int] = None,
+    prefix: Optional[str] = None,
+    within: Iterable[str] = (),
+    without: Iterable[str] = (),
+    norm: Optional[str] = None,
+    unknown: Optional[str] = None,
+    case: Optional[str] = None,
+    engine: Optional[str] = None,
+    model: Optional[str] = None,
+) -> Request[Ranked]:
+    """The position of b among the neighbours of a, their cosine, and whether the filters take b.
+
+    Arguments as those of rank(). One request, so that all are of one generation of the model.
+    """
+    options = [
+        ("top", top),
+        ("prefix", prefix),
+        ("within", within),
+        ("without", without),
+        ("norm", norm),
+        *_look_up_options(unknown, case),
+        ("engine", engine),
+        ("model", model),
+        ("fields", ("score", "eligible")),
+    ]
+    tokens = [*_argument("a", a), *_argument("b", b)]
+    return Request(line("RANK", options, tokens), _reply.ranked)
 
 
 def sim(

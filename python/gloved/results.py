@@ -32,6 +32,17 @@ class Word(NamedTuple):
     within: Optional[bool] = None
 
 
+class Ranked(NamedTuple):
+    """A word or group b beside another, a."""
+
+    rank: int
+    """The position of b among the neighbours of a: 1 if it is the nearest."""
+    score: float
+    """The cosine of a and b."""
+    eligible: bool
+    """Whether b is a word that the filters of the request take."""
+
+
 class Odd(NamedTuple):
     """The word or group that does not match the others, and its cosine to their sum."""
 

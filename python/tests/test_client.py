@@ -114,6 +114,10 @@ def test_lists(client: gloved.Client) -> None:
     assert client.near_vector(vector, within="animals", k=2)[1].word == "cat"
     assert client.analogy("bird", "fish", "cat", within=["animals"], k=1)[0].word == "dog"
     assert client.rank("snake", "fish", within="animals") == 2
+    ranked = client.ranked("snake", "fish", within="animals", without="pets")
+    assert ranked == (1, pytest.approx(0.60723, abs=1e-6), False)
+    assert client.ranked("snake", "fish", within="animals") == (2, ranked.score, True)
+    assert client.ranked("snake", ["fish", "cat"]).eligible is False
     has = client.has(["fish", "king", "qwfp"], within="animals")
     assert [(each.known, each.within) for each in has] == [
         (True, True), (True, False), (False, False)
