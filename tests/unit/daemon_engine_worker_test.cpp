@@ -1,0 +1,126 @@
+// EngineWorker with an engine that only notes what it is asked.
+#include "daemon/engine_worker.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "daemon/vocabulary.hpp"
+#include "kernels/query_vector.hpp"
+#include "tests/support/small_model.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace gloved::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Takes two milliseconds for a batch of any size.
+class NotingEngine : public kernels::Engine {
+  public:
+    explicit NotingEngine(std::vector<std::size_t>& batches) : batches_(batches) {}
+    kernels::EngineKind kind() const override { return kernels::EngineKind::cpu; }
+    std::string description() const override { return "notes"; }
+    using Engine::run;
+    Result<std::vector<kernels::Answer>> run(std::span<const kernels::Query> queries,
+                                             const std::function<void()>&) override {
+        batches_.push_back(queries.size());
+        std::this_thread::sleep_for(2ms);
+        std::vector<kernels::Answer> answers(queries.size());
+        for (kernels::Answer& answer : answers) answer.certificate.pass = kernels::Pass::plane;
+        return answers;
+    }
+
+  private:
+    std::vector<std::size_t>& batches_;
+};
+
+/// Waits for jobs.
+class Client final : public JobReceiver {
+  public:
+    void receive(std::vector<std::shared_ptr<Job>> jobs) override {
+        const std::lock_guard lock(mutex_);
+        answered_ += jobs.size();
+        changed_.notify_all();
+    }
+    /// False if so many are not answered within half a minute.
+    bool wait_for(std::size_t answered) {
+        std::unique_lock lock(mutex_);
+        return changed_.wait_for(lock, 30s, [&] { return answered_ >= answered; });
+    }
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::size_t answered_ = 0;
+};
+
+class EngineWorkerTest : public testing::Test {
+  protected:
+    EngineWorkerTest() { settings_.io_threads = 2; }
+    void start() {
+        worker_ = nullptr;
+        batches_.clear();
+        worker_ = std::make_unique<EngineWorker>(
+            "m", model_,
+            std::make_shared<const Vocabulary>(model_, WordLists(), CaseIndex(*model_),
+                                               LookUpRules()),
+            std::make_unique<NotingEngine>(batches_), settings_);
+    }
+    void ask(Client& client, std::size_t loop) {
+        auto job = std::make_shared<Job>();
+        job->connection = loop + 1;
+        job->receiver = &client;
+        job->times.arrived = Clock::now();
+        const kernels::WeightedRow row{1.0, 0};
+        job->query.kind = kernels::Cosine{*kernels::make_query_vector(*model_, {&row, 1}, false)};
+        EXPECT_TRUE(worker_->submit(std::move(job), loop, false));
+    }
+
+    tests::TempDir dir_;
+    const std::shared_ptr<const format::Model> model_ = std::make_shared<const format::Model>(
+        tests::make_model(dir_ / "m", tests::random_entries(300, 8, 1)));
+    Settings settings_;
+    std::vector<std::size_t> batches_;  // sizes
+    std::unique_ptr<EngineWorker> worker_;
+};
+
+/// By turns, all batches but a few by chance have one query. A busy machine may wake a client too
+/// late; not in each of ten trials.
+TEST_F(EngineWorkerTest, ClientsThatAskAgainAtOnceShareBatches) {
+    constexpr std::size_t kRounds = 300;
+    std::ptrdiff_t shared = 0;
+    for (int trial = 0; trial < 10 && shared < 150; ++trial) {
+        start();
+        std::vector<Client> clients(2);
+        std::vector<std::thread> threads;
+        for (std::size_t i = 0; i < clients.size(); ++i) {
+            threads.emplace_back([&, i] {
+                for (std::size_t round = 1; round <= kRounds; ++round) {
+                    ask(clients[i], i);
+                    ASSERT_TRUE(clients[i].wait_for(round));
+                    // Longer than a worker takes that does not wait.
+                    std::this_thread::sleep_for(i == 0 ? 20us : 100us);
+                }
+            });
+        }
+        for (std::thread& thread : threads) thread.join();
+        worker_->stop();
+        shared = std::ranges::count(batches_, 2U);
+    }
+    EXPECT_GE(shared, 150);
+}
+
+}  // namespace
+}  // namespace gloved::daemon
