@@ -294,7 +294,8 @@ void EngineWorker::prepare(JobPointer job, Clock::time_point now, Batch& batch) 
 bool EngineWorker::take_rank(JobPointer& job, kernels::Query& query, Batch& batch) {
     auto* const count = std::get_if<kernels::CountBefore>(&query.kind);
     if (count == nullptr || job->audited) return false;
-    const std::size_t rows = most_rows(query.filter);
+    const std::size_t rows =
+        kernels::most_rows(query.filter, model_->rows(), *vocabulary_->lists().rows());
     const bool on_gpu = engine_->kind() == kernels::EngineKind::cuda;
     if (on_gpu && rows > kernels::kMaxShortList) return false;
     const bool few = rows <= (on_gpu ? kFewRowsOfGpu : kernels::kMaxShortList);
@@ -319,14 +320,6 @@ bool EngineWorker::take_rank(JobPointer& job, kernels::Query& query, Batch& batc
     query.kind = kernels::Cosine{std::move(vector)};
     query.k = std::max<std::size_t>(rows, 1);
     return false;
-}
-
-std::size_t EngineWorker::most_rows(const kernels::Filter& filter) const {
-    std::size_t rows = filter.rows ? filter.rows->size() : model_->rows();
-    rows = std::min<std::size_t>(rows, filter.rank_below);
-    if (filter.within == 0) return rows;
-    const kernels::RowLists& lists = *vocabulary_->lists().rows();
-    return std::min(rows, lists.count(lists.shortest(filter.within)));
 }
 
 void EngineWorker::add_query(JobPointer job, kernels::Query query, Batch& batch) {

@@ -230,8 +230,6 @@ class EngineWorker {
     /// returns true. Otherwise `query` is what the engine has to answer for it: the rank, or, where
     /// ranks in one order are asked for repeatedly, the order.
     bool take_rank(JobPointer& job, kernels::Query& query, Batch& batch);
-    /// The largest number of rows that a filter leaves.
-    std::size_t most_rows(const kernels::Filter& filter) const;
     /// Gives the jobs of an ordering their ranks, and keeps the order.
     void finish_ordering(Ordering& ordering, kernels::Answer& answer);
     /// Runs the engine, fills the next batch meanwhile, and returns it. The answers come to

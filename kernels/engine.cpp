@@ -1,5 +1,7 @@
 #include "kernels/engine.hpp"
 
+#include <algorithm>
+
 namespace gloved::kernels {
 
 std::string_view to_string(EngineKind kind) { return kind == EngineKind::cuda ? "cuda" : "cpu"; }
@@ -23,6 +25,12 @@ std::string_view to_string(Pass pass) {
             break;
     }
     return "float64";
+}
+
+std::size_t most_rows(const Filter& filter, std::size_t rows, const RowLists& lists) {
+    std::size_t most = filter.rows ? filter.rows->size() : rows;
+    most = std::min<std::size_t>(most, filter.rank_below);
+    return filter.within == 0 ? most : std::min(most, lists.count(lists.shortest(filter.within)));
 }
 
 std::size_t vectors_of(const Query& query) {

@@ -193,6 +193,9 @@ class Engine {
     Engine() = default;
 };
 
+/// The largest number of rows that a filter can leave of a model of `rows` rows.
+std::size_t most_rows(const Filter& filter, std::size_t rows, const RowLists& lists);
+
 /// The number of vectors that a query compares with every row. A batch's cost grows with the sum.
 std::size_t vectors_of(const Query& query);
 

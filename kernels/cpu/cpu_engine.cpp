@@ -111,7 +111,6 @@ class CpuEngine final : public Engine {
         return fmt::format("{}, {} thread{}{}{}", kernel_.name, pool_.size(),
                            pool_.size() == 1 ? "" : "s", planes, plane_ ? plane_kernel_->name : "");
     }
-    using Engine::run;
     Result<std::vector<Answer>> run(std::span<const Query> queries,
                                     const std::function<void()>& meanwhile) override;
 
@@ -201,12 +200,12 @@ Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries,
 
 /// Whether the query's filter is known to leave so few rows that it pays to score each of them.
 bool CpuEngine::leaves_few_rows(const Query& query) const {
-    const Filter& filter = query.filter;
+    Filter filter = query.filter;
     const std::size_t rows = filter.rows ? filter.rows->size() : model_.rows();
     const bool by_plane = plane_ && suits_plane(query);
     // A pass over the plane finds the words of a limit on ranks sooner than their ranks are read.
-    std::size_t left = by_plane ? rows : std::min<std::size_t>(rows, filter.rank_below);
-    if (filter.within != 0) left = std::min(left, lists_->count(lists_->shortest(filter.within)));
+    if (by_plane) filter.rank_below = Filter().rank_below;
+    const std::size_t left = most_rows(filter, model_.rows(), *lists_);
     if (by_plane && left > kMaxShortList) return false;
     return left < rows && left <= rows / (by_plane ? kFewOfPlane : kFewOfScan) + 1;
 }

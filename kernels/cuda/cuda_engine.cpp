@@ -78,7 +78,6 @@ class CudaEngine final : public Engine {
     std::string description() const override { return description_; }
     std::optional<GpuFacts> gpu_facts() const override { return facts_; }
 
-    using Engine::run;
     Result<std::vector<Answer>> run(std::span<const Query> queries,
                                     const std::function<void()>& meanwhile) override {
         if (broken_) return Error{ErrorCode::device, "a CUDA call has failed before"};
@@ -255,9 +254,7 @@ RowRange CudaEngine::rows_of(const Query& query, std::size_t device) const {
 }
 
 bool CudaEngine::prefers_rows(const Query& query, std::size_t queries) const {
-    const Filter& filter = query.filter;
-    std::size_t rows = std::min<std::size_t>(range_of(query).size(), filter.rank_below);
-    if (filter.within != 0) rows = std::min(rows, lists_->count(lists_->shortest(filter.within)));
+    const std::size_t rows = most_rows(query.filter, model_.rows(), *lists_);
     return devices_.size() > 1 && rows > kMaxFewRows && (queries == 1 || scores_every_row(query));
 }
 

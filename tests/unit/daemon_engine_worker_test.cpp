@@ -32,7 +32,6 @@ class NotingEngine : public kernels::Engine {
     explicit NotingEngine(std::vector<std::size_t>& batches) : batches_(batches) {}
     kernels::EngineKind kind() const override { return kernels::EngineKind::cpu; }
     std::string description() const override { return "notes"; }
-    using Engine::run;
     Result<std::vector<kernels::Answer>> run(std::span<const kernels::Query> queries,
                                              const std::function<void()>&) override {
         batches_.push_back(queries.size());
