@@ -47,15 +47,17 @@ inline constexpr std::size_t kMaxParsedBytes = std::size_t{16} * 1024;
 
 /// Bytes of memory that a parsed request holds besides kRequestBytes.
 inline std::size_t parsed_bytes(const wire::Request& request) {
-    std::size_t bytes = request.terms.capacity() * sizeof(expr::Term) +
-                        request.arguments.capacity() * sizeof(wire::Argument) +
-                        request.words.capacity() * sizeof(std::string) +
-                        request.values.capacity() * sizeof(float);
+    std::size_t bytes =
+        request.terms.capacity() * sizeof(expr::Term) +
+        request.arguments.capacity() * sizeof(wire::Argument) +
+        (request.chosen.capacity() + request.words.capacity()) * sizeof(std::string) +
+        request.values.capacity() * sizeof(float);
     const std::size_t inside = std::string().capacity();  // these need no allocation
     const auto add = [&](const std::string& text) {
         bytes += text.capacity() > inside ? text.capacity() : 0;
     };
     for (const expr::Term& term : request.terms) add(term.word);
+    for (const std::string& word : request.chosen) add(word);
     for (const std::string& word : request.words) add(word);
     for (const wire::Argument& argument : request.arguments) {
         add(argument.text);
@@ -103,7 +105,8 @@ inline std::size_t expected_audited_bytes(std::string_view line) {
 /// Estimates the bytes of memory of a request's answer before it exists. Later
 /// TextSource::held_bytes is exact.
 inline std::size_t expected_answer_bytes(const wire::Request& request, const format::Model& model) {
-    const std::size_t lines = std::min(request.options.k, model.rows());
+    const std::size_t eligible = request.chosen.empty() ? model.rows() : request.chosen.size();
+    const std::size_t lines = std::min(request.options.k, eligible);
     switch (request.verb) {
         case wire::Verb::near:
         case wire::Verb::nearvec:

@@ -282,7 +282,7 @@ void EngineWorker::prepare(JobPointer job, Clock::time_point now, Batch& batch) 
     }
     if (job->kind == Job::Kind::request) {
         parse_line(*job);
-        const bool is_query = needs_engine(job->request->verb);
+        const bool is_query = needs_engine(*job->request);
         is_query ? make_query(*job) : make_reply(*job);
         if (!is_query || job->error) return answered(std::move(job));
         batch.other_ms += milliseconds(Clock::now() - now);

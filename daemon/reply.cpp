@@ -16,12 +16,14 @@ constexpr std::string_view kHelp =
     "NEAR [k=N] [min=SCORE] [top=N] [prefix=TEXT] [within=LIST,...] [without=LIST,...] "
     "[norm=raw|unit] [exclude=inputs|none] [unknown=error|skip] [case=exact|ignore] "
     "[engine=NAME] [model=NAME] [fields=row,rank,norm] [certify=0|1] EXPR\n"
+    "NEAR only=N [...] WORD ... EXPR\n"
     "NEARVEC [k=N] [min=SCORE] [top=N] [prefix=TEXT] [within=LIST,...] [without=LIST,...] "
     "[engine=NAME] [model=NAME] [fields=...] "
     "[certify=0|1] NUMBER ... | base64=VECTOR\n"
     "ANALOGY [k=N] [method=add|mul] [min=SCORE] [top=N] [prefix=TEXT] [within=LIST,...] "
     "[without=LIST,...] [case=exact|ignore] [engine=NAME] [model=NAME] "
     "[fields=...] [certify=0|1] A B C\n"
+    "ANALOGY only=N [...] WORD ... A B C\n"
     "RANK [top=N] [prefix=TEXT] [within=LIST,...] [without=LIST,...] [norm=raw|unit] "
     "[unknown=error|skip] [case=exact|ignore] [engine=NAME] [model=NAME] [fields=score,eligible] "
     "A B\n"
@@ -43,6 +45,7 @@ constexpr std::string_view kHelp =
     "HELP\n"
     "QUIT\n"
     "EXPR adds and subtracts words: king - man + woman, 2 * paris - ( france + germany )\n"
+    "only=N chooses among the first N words: NEAR only=3 cat dog car kitten\n"
     "A line that does not start with one of the words above is NEAR's EXPR.\n"
     "A, B, C are words; for RANK, SIM, DIST and ODD also groups: SIM ( king + queen ) man\n"
     "Quote a word that looks like an operator, a verb or an option: \"NEAR\" \"-\" \"a b\" "
@@ -132,11 +135,7 @@ void Reply::append_piece(std::string& out, std::size_t enough_bytes) {
 Reply engine_reply(const EngineReply& about, const std::shared_ptr<LoadedModel>& loaded,
                    kernels::EngineKind engine, kernels::Answer answer) {
     auto fields = answer_fields(about, *loaded, std::string(to_string(engine)));
-    if (about.certify) append_certificate(fields, answer);
-    if (about.audited != nullptr) {
-        append_ruled_out(fields, answer.certificate);
-        about.audited->append_to(fields);
-    }
+    if (about.certify) append_certificate(fields, answer, about.audited);
     if (about.verb == wire::Verb::rank)
         return {about.form, about.verb, fields, rank_line(about, answer.count + 1)};
     return {about.form, about.verb, fields, hit_lines(about, loaded, std::move(answer.hits))};
@@ -164,7 +163,8 @@ std::vector<wire::StatusField> model_fields(const std::string& name, const forma
         {"rows", model.rows()}, {"model", name}, {"generation", format::hex(model.generation())}};
 }
 
-void append_certificate(std::vector<wire::StatusField>& fields, const kernels::Answer& answer) {
+void append_certificate(std::vector<wire::StatusField>& fields, const kernels::Answer& answer,
+                        const Audited* audited) {
     const kernels::Certificate& certificate = answer.certificate;
     fields.push_back({"pass", std::string(to_string(certificate.pass))});
     fields.push_back({"scanned", certificate.scanned});
@@ -172,6 +172,9 @@ void append_certificate(std::vector<wire::StatusField>& fields, const kernels::A
     fields.push_back({"rescored", certificate.rescored});
     if (!answer.hits.empty()) fields.push_back({"kth", answer.hits.back().score});
     fields.push_back({"rejected_below", certificate.rejected_below});
+    if (audited == nullptr) return;
+    append_ruled_out(fields, certificate);
+    audited->append_to(fields);
 }
 
 Lines rank_line(const EngineReply& about, std::uint64_t rank) {

@@ -114,8 +114,10 @@ Reply engine_reply(const EngineReply& about, const std::shared_ptr<LoadedModel>&
 wire::StatusField time_field(Clock::duration took);
 /// The status fields of every answer about a model: rows, model, generation. `name` is the model's.
 std::vector<wire::StatusField> model_fields(const std::string& name, const format::Model& model);
-/// Appends the status fields that certify=1 asks for.
-void append_certificate(std::vector<wire::StatusField>& fields, const kernels::Answer& answer);
+/// Appends the status fields that certify=1 asks for. `audited`: what others need to check the
+/// answer; nullptr: nothing of that.
+void append_certificate(std::vector<wire::StatusField>& fields, const kernels::Answer& answer,
+                        const Audited* audited);
 
 /// The line of the reply to RANK, with the fields that it asks for.
 Lines rank_line(const EngineReply& about, std::uint64_t rank);

@@ -15,6 +15,7 @@
 #include "common/error_with.hpp"
 #include "common/expr/expression.hpp"
 #include "common/quoting.hpp"
+#include "daemon/chosen_rows.hpp"
 #include "daemon/text_source.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/query_vector.hpp"
@@ -355,6 +356,34 @@ Status resolve_nearvec(const wire::Request& request, const format::Model& model,
     return {};
 }
 
+/// Makes the query for a search.
+Status make_query(const wire::Request& request, const Vocabulary& vocabulary, WordFinder& finder,
+                  kernels::Query& query) {
+    const format::Model& model = vocabulary.model();
+    const wire::Options& options = request.options;
+    const auto resolve = request.verb == wire::Verb::near      ? resolve_near
+                         : request.verb == wire::Verb::nearvec ? resolve_nearvec
+                         : request.verb == wire::Verb::analogy ? resolve_analogy
+                                                               : resolve_rank;
+    if (Status resolved = resolve(request, model, finder, query); !resolved) return resolved;
+    if (Status named = name_lists(options, vocabulary.lists(), query.filter); !named) return named;
+    query.k = options.k;
+    if (options.top) query.filter.rank_below = *options.top;
+    if (options.min) query.filter.min_score = *options.min;
+    if (!options.prefix.empty()) query.filter.rows = model.prefix_range(options.prefix);
+    return {};
+}
+
+/// The answer to a search among the words that the request chooses. Errors: as resolve_query.
+Result<kernels::Answer> search_chosen(const wire::Request& request, const Vocabulary& vocabulary,
+                                      WordFinder& finder) {
+    auto rows = find_rows(request.chosen, finder);
+    if (!rows) return rows.error();
+    kernels::Query query;
+    if (Status made = make_query(request, vocabulary, finder, query); !made) return made.error();
+    return search_among(*std::move(rows), query, vocabulary);
+}
+
 Result<Lines> lines_without_engine(const wire::Request& request,
                                    const std::shared_ptr<const format::Model>& model,
                                    const WordLists& lists, WordFinder& finder, wire::Form form) {
@@ -385,45 +414,36 @@ RankedWord ranked_word(const kernels::Query& query, const Vocabulary& vocabulary
     if (count.score && !is_own) return {*count.score, false};
     const kernels::Row row = is_own ? query.excluded.at(0) : count.row;
     const format::Model& model = vocabulary.model();
-    const kernels::Filter& filter = query.filter;
-    const kernels::ListMask lists =
-        filter.names_lists() ? vocabulary.lists().rows()->memberships()[row] : 0;
-    const bool eligible = model.ranks()[row] < filter.rank_below && filter.takes_lists(lists) &&
-                          (!filter.rows || (row >= filter.rows->first && row < filter.rows->last));
     const double score =
         kernels::canonical_score(count.vector.values.data(), count.vector.norm,
                                  model.vector(row).data(), model.norms()[row], model.dim());
-    return {score, eligible};
+    return {score, takes(query.filter, row, vocabulary)};
 }
 
 }  // namespace
 
-bool needs_engine(wire::Verb verb) {
-    return verb == wire::Verb::near || verb == wire::Verb::nearvec || verb == wire::Verb::analogy ||
-           verb == wire::Verb::rank;
+bool needs_engine(const wire::Request& request) {
+    if (!request.chosen.empty()) return false;
+    switch (request.verb) {
+        case wire::Verb::near:
+        case wire::Verb::nearvec:
+        case wire::Verb::analogy:
+        case wire::Verb::rank:
+            return true;
+        default:
+            return false;
+    }
 }
 
 Result<ResolvedQuery> resolve_query(const wire::Request& request, const Vocabulary& vocabulary,
                                     wire::Form form) {
-    assert(needs_engine(request.verb));
-    const format::Model& model = vocabulary.model();
+    assert(needs_engine(request));
     const wire::Options& options = request.options;
     WordFinder finder(vocabulary, options);
     // In its place: g++ 12 with -O1 warns wrongly of a query that is moved there.
     Result<ResolvedQuery> result = ResolvedQuery{};
     kernels::Query& query = result->query;
-    const auto resolve = request.verb == wire::Verb::near      ? resolve_near
-                         : request.verb == wire::Verb::nearvec ? resolve_nearvec
-                         : request.verb == wire::Verb::analogy ? resolve_analogy
-                                                               : resolve_rank;
-    if (Status resolved = resolve(request, model, finder, query); !resolved)
-        return resolved.error();
-    if (Status named = name_lists(options, vocabulary.lists(), query.filter); !named)
-        return named.error();
-    query.k = options.k;
-    if (options.top) query.filter.rank_below = *options.top;
-    if (options.min) query.filter.min_score = *options.min;
-    if (!options.prefix.empty()) query.filter.rows = model.prefix_range(options.prefix);
+    if (Status made = make_query(request, vocabulary, finder, query); !made) return made.error();
     if (request.verb == wire::Verb::rank && !options.fields.empty())
         result->ranked = ranked_word(query, vocabulary);
     result->notes = finder.take_notes();
@@ -441,6 +461,7 @@ bool is_quick(const wire::Request& request, LookUpRules rules) {
         bytes += word.size();
     };
     for (const expr::Term& term : request.terms) add(term.word);
+    for (const std::string& word : request.chosen) add(word);
     for (const std::string& word : request.words) add(word);
     for (const wire::Argument& argument : request.arguments) {
         if (argument.terms.empty()) add(argument.text);
@@ -456,11 +477,28 @@ Result<Reply> reply_without_engine(const wire::Request& request,
                                    const Vocabulary& vocabulary, const std::string& name,
                                    wire::Form form, Clock::time_point arrived) {
     WordFinder finder(vocabulary, request.options);
-    auto lines = lines_without_engine(request, model, vocabulary.lists(), finder, form);
+    std::optional<kernels::Answer> searched;
+    Result<Lines> lines = Lines{};
+    if (request.chosen.empty()) {
+        lines = lines_without_engine(request, model, vocabulary.lists(), finder, form);
+    } else {
+        auto answer = search_chosen(request, vocabulary, finder);
+        if (!answer) return answer.error();
+        searched = *std::move(answer);
+        lines =
+            Lines{searched->hits.size(),
+                  {},
+                  std::make_unique<HitLines>(form, searched->hits, request.options.fields, model)};
+    }
     if (!lines) return lines.error();
     auto fields = model_fields(name, *model);
     fields.insert(fields.begin(), time_field(Clock::now() - arrived));
     if (const auto notes = finder.take_notes()) notes->append_to(fields);
+    if (searched && request.options.certify) {
+        const auto audited =
+            form == wire::Form::json ? audited_request(request, vocabulary) : nullptr;
+        append_certificate(fields, *searched, audited.get());
+    }
     return Reply(form, request.verb, fields, *std::move(lines));
 }
 

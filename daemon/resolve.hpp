@@ -14,9 +14,9 @@
 
 namespace gloved::daemon {
 
-/// Whether this verb needs an engine. Of the others, those of reply_without_engine read rows of
-/// the model, the rest none.
-bool needs_engine(wire::Verb verb);
+/// Whether a request needs an engine: one that searches, but for one among words that it chooses.
+/// Of the others, those of reply_without_engine read rows of the model, the rest none.
+bool needs_engine(const wire::Request& request);
 
 /// A request's query, and what its reply tells of it.
 struct ResolvedQuery {
@@ -26,9 +26,9 @@ struct ResolvedQuery {
     std::unique_ptr<const Audited> audited;    ///< for certify=1 in JSON, unless it is too long
 };
 
-/// Makes the query for a NEAR, NEARVEC, ANALOGY or RANK request: looks its words and lists up in
-/// `vocabulary`. `form`: of the reply. Errors: unknown_word (with the word in Error::subject),
-/// unknown_list, zero_vector, bad_request.
+/// Makes the query for a request that needs an engine, NEAR, NEARVEC, ANALOGY or RANK: looks its
+/// words and lists up in `vocabulary`. `form`: of the reply. Errors: unknown_word (with the word in
+/// Error::subject), unknown_list, zero_vector, bad_request.
 Result<ResolvedQuery> resolve_query(const wire::Request& request, const Vocabulary& vocabulary,
                                     wire::Form form);
 
@@ -36,10 +36,10 @@ Result<ResolvedQuery> resolve_query(const wire::Request& request, const Vocabula
 /// others. `rules` are those in force.
 bool is_quick(const wire::Request& request, LookUpRules rules);
 
-/// Makes the reply to SIM, DIST, VEC, ODD, MATRIX, PREFIX or HAS, as text or JSON. All but SIM and
-/// DIST render theirs later from `model`, which they keep alive, and which is that of `vocabulary`.
-/// `name`: the model's; `arrived`: when the request was read. Errors: unknown_word, unknown_list,
-/// zero_vector.
+/// Makes the reply to SIM, DIST, VEC, ODD, MATRIX, PREFIX or HAS, or to a NEAR or ANALOGY that
+/// chooses words, as text or JSON. All but SIM and DIST render theirs later from `model`, which
+/// they keep alive, and which is that of `vocabulary`. `name`: the model's; `arrived`: when the
+/// request was read. Errors: unknown_word, unknown_list, zero_vector.
 Result<Reply> reply_without_engine(const wire::Request& request,
                                    const std::shared_ptr<const format::Model>& model,
                                    const Vocabulary& vocabulary, const std::string& name,

@@ -288,7 +288,7 @@ void Session::submit(wire::Request request, std::string_view line) {
     slot->worker = loaded->find_worker(request.options.engine);
     // The slot first: a submitted request always has its place.
     slots_.push_back(slot);
-    const bool is_query = needs_engine(request.verb);
+    const bool is_query = needs_engine(request);
     slot->fields = request.options.fields;
     slot->certify = request.options.certify;
     const bool quick = is_quick(request, loaded->vocabulary().rules_for(request.options));
@@ -335,7 +335,7 @@ void Session::ask_worker(const SlotPointer& slot, wire::Request request, std::st
     const std::size_t parsed = parsed_bytes(request);
     const bool is_large = parsed > std::max(kMaxParsedBytes, line.size());
     const format::Model& model = slot->model->model();
-    const std::size_t vector_bytes = needs_engine(request.verb) ? model.dim() * sizeof(float) : 0;
+    const std::size_t vector_bytes = needs_engine(request) ? model.dim() * sizeof(float) : 0;
     const bool is_strict = slot->model->vocabulary().rules_for(request.options).are_strict();
     const bool is_audited = request.options.certify && slot->form == wire::Form::json;
     hold(*slot, kRequestBytes + (is_large ? line.size() : parsed) + vector_bytes +

@@ -37,14 +37,15 @@ constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 /// The list of verbs.
 constexpr std::array kVerbs = {
     VerbEntry{"NEAR", Verb::near,
-              " k min top prefix within without norm exclude unknown case engine model fields "
-              "certify ",
+              " k min top prefix within without only norm exclude unknown case engine model "
+              "fields certify ",
               0, kAny},
     VerbEntry{"SIM", Verb::sim, " norm unknown case model ", 2, 2},
     VerbEntry{"DIST", Verb::dist, " norm unknown case model ", 2, 2},
     VerbEntry{"VEC", Verb::vec, " encoding unknown case model ", 1, kAny},
     VerbEntry{"ANALOGY", Verb::analogy,
-              " k min top prefix within without method case engine model fields certify ", 3, 3},
+              " k min top prefix within without only method case engine model fields certify ", 3,
+              3},
     VerbEntry{"ODD", Verb::odd, " norm unknown case model ", 3, kAny},
     VerbEntry{"RANK", Verb::rank,
               " top prefix within without norm unknown case engine model fields ", 2, 2},
@@ -166,6 +167,7 @@ Status apply(const Option& option, Request& request) {
     };
     if (option.name == "k") return store(parse_count(option, 1, 0xFFFFFFFF), options.k);
     if (option.name == "top") return store(parse_count(option, 1, 0xFFFFFFFF), options.top);
+    if (option.name == "only") return store(parse_count(option, 1, kMaxLineBytes), options.only);
     if (option.name == "exclude")
         return store(parse_choice(option, "none", false, "inputs", true), options.exclude_inputs);
     if (option.name == "certify")
@@ -227,6 +229,24 @@ Status parse_options(Tokenizer& tokens, const VerbEntry& entry, Request& request
         seen.push_back(name);
         if (Status applied = apply(**option, request); !applied) return applied;
     }
+}
+
+/// The words of only=, which stand before all others.
+Status parse_chosen(Tokenizer& tokens, Request& request) {
+    const std::size_t count = request.options.only;
+    if (count > 0 && !request.options.engine.empty())
+        return bad_request("only= and engine=: no engine chooses among the words of a request");
+    while (request.chosen.size() < count) {
+        auto token = tokens.next();
+        if (!token) return token.error();
+        if (!token->has_value()) {
+            return bad_request(fmt::format("only={} takes the first {} words, and there are {}",
+                                           count, count, request.chosen.size()));
+        }
+        if ((*token)->text.empty()) return bad_request("an empty word");
+        request.chosen.push_back(std::move((*token)->text));
+    }
+    return {};
 }
 
 /// «2 words or groups», «at least 1 word», «1 to 4096 words».
@@ -319,6 +339,13 @@ Status parse_arguments(Tokenizer& tokens, const VerbEntry& entry, Request& reque
     return check_count(request.arguments.size(), entry);
 }
 
+Status parse_terms(Tokenizer& tokens, const VerbEntry&, Request& request) {
+    auto terms = expr::parse_expression(tokens);
+    if (!terms) return terms.error();
+    request.terms = *std::move(terms);
+    return {};
+}
+
 /// The numbers of NEARVEC, unless base64= had them.
 Status parse_vector(Tokenizer& tokens, const VerbEntry& entry, Request& request) {
     const bool is_given = !request.values.empty();
@@ -377,17 +404,17 @@ Result<Request> parse_request(std::string_view line) {
     request.verb = *verb;
     const VerbEntry& entry = entry_of(*verb);
     if (Status parsed = parse_options(tokens, entry, request); !parsed) return parsed.error();
-    if (*verb == Verb::near) {
-        auto terms = expr::parse_expression(tokens);
-        if (!terms) return terms.error();
-        request.terms = *std::move(terms);
-        return request;
+    if (Status parsed = parse_chosen(tokens, request); !parsed) return parsed.error();
+    const auto parse_rest = *verb == Verb::near      ? parse_terms
+                            : *verb == Verb::nearvec ? parse_vector
+                            : takes_groups(*verb)    ? parse_arguments
+                                                     : parse_words;
+    if (const Status parsed = parse_rest(tokens, entry, request); !parsed) {
+        Error error = parsed.error();
+        if (request.options.only > 0)
+            error.message += fmt::format(" (after the {} of only=)", request.options.only);
+        return error;
     }
-    const auto parse_rest = *verb == Verb::nearvec ? parse_vector
-                            : takes_groups(*verb)  ? parse_arguments
-                                                   : parse_words;
-    const Status parsed = parse_rest(tokens, entry, request);
-    if (!parsed) return parsed.error();
     return request;
 }
 

@@ -83,6 +83,7 @@ struct Options {
     std::vector<std::string> without;  ///< and in none of these
     Norm norm = Norm::raw;
     bool exclude_inputs = true;  ///< do not answer the words of the request
+    std::size_t only = 0;        ///< number of words in Request::chosen; 0: all words are eligible
     std::string engine;          ///< name of an engine; empty: the model's first
     std::string model;           ///< name of a model; empty: the connection's
     std::vector<Field> fields;
@@ -108,10 +109,12 @@ bool takes_groups(Verb verb);
 struct Request {
     Verb verb = Verb::near;
     Options options;
+    std::vector<std::string> chosen;  ///< of only=: answer only these words
     std::vector<expr::Term> terms;    ///< of NEAR
     std::vector<float> values;        ///< of NEARVEC: its numbers, or those of base64=
     std::vector<Argument> arguments;  ///< of a verb that takes groups
-    std::vector<std::string> words;   ///< of all other verbs: the tokens after the options
+    std::vector<std::string> words;   ///< of all other verbs: the tokens after the options and
+                                      ///< the chosen words
     Form form = Form::text;           ///< of FORMAT
 };
 

@@ -40,10 +40,18 @@ void add_search_options(OptionWriter& line, const Options& options) {
     if (!options.prefix.empty()) line.add_quoted("prefix", options.prefix);
     line.add_names("within", options.within);
     line.add_names("without", options.without);
+    if (options.only > 0) line.add("only", options.only);
     std::vector<std::string_view> fields;
     for (const Field field : options.fields) fields.push_back(name_of(field));
     if (!fields.empty()) line.add("fields", fmt::format("{}", fmt::join(fields, ",")));
     line.add("certify", options.certify ? 1 : 0);
+}
+
+void append_words(std::string& out, const std::vector<std::string>& words) {
+    for (const std::string& word : words) {
+        out += ' ';
+        out += quote_word(word);
+    }
 }
 
 void append_terms(std::string& out, const std::vector<expr::Term>& terms) {
@@ -83,11 +91,9 @@ std::string request_line(const Request& request, Unknown unknown, WordCase word_
     }
     line.add("case",
              options.word_case.value_or(word_case) == WordCase::ignore ? "ignore" : "exact");
+    append_words(text, request.chosen);
     append_terms(text, request.terms);
-    for (const std::string& word : request.words) {
-        text += ' ';
-        text += quote_word(word);
-    }
+    append_words(text, request.words);
     return text;
 }
 

@@ -167,6 +167,7 @@ _OPTIONS: Dict[str, Callable[[str, Any], Optional[str]]] = {
     "prefix": token,
     "within": _names,
     "without": _names,
+    "only": _count,
     "norm": token,
     "exclude": token,
     "method": token,

@@ -16,6 +16,7 @@ case      "ignore" takes a word of the model that differs in case alone, "exact"
 fields    what else to tell of each word: "row", "rank" (0 is the most frequent word), "norm"
 within    names of lists (see lists): only words that are in all of them
 without   names of lists: only words that are in none of them
+only      words to choose among: all others are left out of the answer. No engine is asked then
 certify   also tells how the answer was found, in info.certificate, and keeps the reply for others
           to check, in info.audit
 
@@ -197,6 +198,20 @@ def _search_options(
     ]
 
 
+def _search(
+    verb: str,
+    options: List[Tuple[str, object]],
+    only: Optional[Iterable[str]],
+    tokens: List[str],
+) -> Request[Answer[Neighbor]]:
+    """The request, whose answer is among the words of only, if there are some."""
+    if only is not None:
+        chosen = _word_list("only", only)
+        options = [*options, ("only", len(chosen))]
+        tokens = chosen + tokens
+    return Request(line(verb, options, tokens), _reply.neighbors)
+
+
 def _look_up_options(unknown: Optional[str], case: Optional[str]) -> List[Tuple[str, object]]:
     return [("unknown", unknown), ("case", case)]
 
@@ -217,6 +232,7 @@ def near(
     prefix: Optional[str] = None,
     within: Iterable[str] = (),
     without: Iterable[str] = (),
+    only: Optional[Iterable[str]] = None,
     norm: Optional[str] = None,
     exclude: Optional[str] = None,
     unknown: Optional[str] = None,
@@ -232,12 +248,12 @@ def near(
     each vector by its length before adding. exclude="none" lets the words of terms into the
     answer.
 
-    UnknownWord: a word of terms is not in the model. ZeroVector: the sum is zero. UnknownList: the
+    UnknownWord: a word of terms or of only is not in the model. ZeroVector: the sum is zero. UnknownList: the
     model does not have a list.
     """
     options = _search_options(k, min, top, prefix, within, without, engine, model, fields, certify)
     options += [("norm", norm), ("exclude", exclude), *_look_up_options(unknown, case)]
-    return Request(line("NEAR", options, _tokens("terms", terms)), _reply.neighbors)
+    return _search("NEAR", options, only, _tokens("terms", terms))
 
 
 def near_vector(
@@ -275,6 +291,7 @@ def analogy(
     prefix: Optional[str] = None,
     within: Iterable[str] = (),
     without: Iterable[str] = (),
+    only: Optional[Iterable[str]] = None,
     case: Optional[str] = None,
     engine: Optional[str] = None,
     model: Optional[str] = None,
@@ -287,8 +304,7 @@ def analogy(
     """
     options = _search_options(k, min, top, prefix, within, without, engine, model, fields, certify)
     options += [("method", method), ("case", case)]
-    tokens = [token("a", a), token("b", b), token("c", c)]
-    return Request(line("ANALOGY", options, tokens), _reply.neighbors)
+    return _search("ANALOGY", options, only, [token("a", a), token("b", b), token("c", c)])
 
 
 def rank(

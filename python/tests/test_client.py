@@ -134,6 +134,32 @@ def test_lists(client: gloved.Client) -> None:
         client.near("snake", within="birds")
 
 
+def test_only(client: gloved.Client) -> None:
+    words = ["fish", "king", "cat", "king", "snake"]
+    near = client.near("snake", only=words)
+    assert [each.word for each in near] == ["cat", "fish", "king"]
+    assert near == [each for each in client.near("snake", k=10001) if each.word in words]
+    assert near.info.engine is None
+    assert client.near("snake", only=iter(words), k=1, exclude="none")[0].word == "snake"
+    chosen = client.analogy("man", "king", "woman", only=["monarch", "queen"], method="mul")
+    assert [each.word for each in chosen] == ["queen", "monarch"]
+    skipped = client.near("snake", only=["King", "k=1", "-"], unknown="skip", case="ignore")
+    assert [each.word for each in skipped] == ["king", "-"]
+    assert skipped.info.skipped == ("k=1",) and skipped.info.replaced == {"King": "king"}
+    audited = client.near("snake", only=words, certify=True)
+    assert audited == near
+    assert audited.info.certificate and audited.info.certificate["rescored"] == 3
+    with pytest.raises(gloved.UnknownWord) as missing:
+        client.near("snake", only=["cat", "qwfp"])
+    assert missing.value.word == "qwfp"
+    with pytest.raises(ValueError, match="only: the list of words is empty"):
+        client.near("snake", only=[])
+    with pytest.raises(TypeError, match="only is a list of words, not one str"):
+        client.near("snake", only="cat")
+    with pytest.raises(gloved.BadRequest, match="engine="):
+        client.near("snake", only=["cat"], engine="cpu")
+
+
 def test_look_ups(client: gloved.Client) -> None:
     near = client.near(["King", "no word"], unknown="skip", case="ignore", k=2)
     assert near == client.near("king", k=2)

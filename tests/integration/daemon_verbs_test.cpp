@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <random>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -426,6 +427,61 @@ TEST_F(Verbs, GroupsThatCannotBeComparedAreNamed) {
     EXPECT_EQ(status("DIST ( 1e308 * w1 + 1e308 * w1 ) w2").rfind("ERR bad_request", 0), 0U);
     EXPECT_EQ(connection_.ask("DIST ( 0 * w1 ) ( 0 * w2 )").lines,
               (std::vector<std::string>{"0.000000"}));
+}
+
+TEST_F(Verbs, ASearchAmongChosenWordsIsThatOfAllWithoutTheOthers) {
+    const std::array<std::string, 5> options = {"", " fields=row,rank", " top=200", " prefix=w1",
+                                                " min=0.05"};
+    for (int round = 0; round < 120; ++round) {
+        // Two of these sizes are too many for a loop.
+        const std::size_t count = std::array<std::size_t, 5>{1, 2, 20, 100, 399}[random_() % 5];
+        const std::size_t k = 1 + random_() % 40;
+        const std::string& option = options[random_() % options.size()];
+        const std::string a = quoted(random_row());
+        const std::string b = quoted(random_row());
+        const std::string c = quoted(random_row());
+        const bool is_near = random_() % 2 == 0;
+        const std::string verb = is_near ? "NEAR" : "ANALOGY";
+        const std::string rest =
+            is_near ? fmt::format("{} - 0.5 * {}", a, b) : fmt::format("{} {} {}", a, b, c);
+        std::string how = option;
+        if (is_near && random_() % 2 == 0) how += " exclude=none";
+        if (!is_near && random_() % 2 == 0) how += " method=mul";
+        std::set<std::string> chosen;
+        std::string words;
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::size_t row = random_() % kRows;
+            chosen.insert(word(row));
+            words += quoted(row) + ' ';
+        }
+        std::vector<std::string> wanted;
+        for (const std::string& line :
+             connection_.ask(fmt::format("{} k={}{} {}", verb, kRows, how, rest)).lines) {
+            if (wanted.size() < k && chosen.contains(line.substr(0, line.find('\t'))))
+                wanted.push_back(line);
+        }
+        const auto reply = connection_.ask(
+            fmt::format("{} k={} only={}{} {}{}", verb, k, count, how, words, rest));
+        ASSERT_EQ(reply.lines, wanted) << reply.status << " for " << verb << how << ' ' << rest;
+    }
+}
+
+TEST_F(Verbs, ChosenWordsThatTheModelDoesNotHaveAreErrorsOrLeftOut) {
+    const auto status = [&](const std::string& request) { return connection_.ask(request).status; };
+    EXPECT_EQ(status("NEAR only=2 w2 nowhere w1").rfind("ERR unknown_word \"nowhere\"", 0), 0U);
+    EXPECT_EQ(status("ANALOGY only=1 nowhere w1 w2 w3").rfind("ERR unknown_word", 0), 0U);
+    EXPECT_EQ(status("NEAR only=1 unknown=skip nowhere w1").rfind("ERR unknown_word", 0), 0U);
+    EXPECT_EQ(status("NEAR only=1 w2 zero").rfind("ERR zero_vector", 0), 0U);
+    EXPECT_EQ(status("NEAR only=1 within=no w2 w1").rfind("ERR unknown_list", 0), 0U);
+    const auto skipped = connection_.ask("NEAR only=3 unknown=skip case=ignore W2 nowhere w3 w1");
+    EXPECT_EQ(skipped.lines.size(), 2U);
+    EXPECT_NE(skipped.status.find("skipped=\"nowhere\" replaced=\"W2\":\"w2\""), std::string::npos)
+        << skipped.status;
+    EXPECT_EQ(skipped.status.find("engine="), std::string::npos) << skipped.status;
+    const std::string certified = status("NEAR certify=1 only=4 w2 w2 w3 w1 w1");
+    EXPECT_NE(certified.find("pass=float64 scanned=2 survivors=2 rescored=2 kth="),
+              std::string::npos)
+        << certified;
 }
 
 TEST_F(Verbs, PrefixListsByRank) {

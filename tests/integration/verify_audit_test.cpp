@@ -77,6 +77,9 @@ std::string random_request(Random& random) {
     if (one_in(4)) options += " without=" + pick({"third", "half", "third,half"});
     if (one_in(3)) options += " fields=" + pick({"row", "rank", "norm", "norm,rank,row"});
     const std::string lenient = one_in(2) ? " case=ignore" : "";
+    const std::size_t chosen = one_in(4) ? 1 + below(random, 30) : 0;
+    std::string only = chosen > 0 ? fmt::format(" only={}", chosen) : "";
+    for (std::size_t i = 0; i < chosen; ++i) only += ' ' + random_word(random);
     const std::size_t kind = below(random, 10);
     if (kind == 0) {
         std::string line = "NEARVEC" + options;
@@ -85,12 +88,12 @@ std::string random_request(Random& random) {
         return line;
     }
     if (kind < 3) {
-        std::string line = "ANALOGY" + options + lenient + " method=" + pick({"add", "mul"});
+        std::string line = "ANALOGY" + options + lenient + " method=" + pick({"add", "mul"}) + only;
         for (int i = 0; i < 3; ++i) line += ' ' + random_word(random);
         return line;
     }
     std::string line = "NEAR" + options + lenient + " unknown=skip norm=" + pick({"raw", "unit"}) +
-                       " exclude=" + pick({"inputs", "none"}) + ' ' + random_word(random);
+                       " exclude=" + pick({"inputs", "none"}) + only + ' ' + random_word(random);
     for (std::size_t more = below(random, 4); more > 0; --more)
         line += pick({" + ", " - ", " ", " + 0.1 * ", " - 3e-2 * ( 7 * "}) + random_word(random);
     for (auto open = std::ranges::count(line, '('); open > 0; --open) line += " )";

@@ -36,6 +36,11 @@ TEST(RequestLine, HasAllOptionsInForce) {
               "ANALOGY k=10 certify=0 method=mul case=ignore \"a\" \"b c\" \"k=3\"");
     EXPECT_EQ(line_of("ANALOGY a b c"),
               "ANALOGY k=10 certify=0 method=add case=exact \"a\" \"b\" \"c\"");
+    EXPECT_EQ(line_of("NEAR only=2 b - - a"),
+              "NEAR k=10 only=2 certify=0 norm=raw exclude=inputs unknown=error case=exact \"b\" "
+              "\"-\" - \"a\"");
+    EXPECT_EQ(line_of("ANALOGY only=1 d a b c"),
+              "ANALOGY k=10 only=1 certify=0 method=add case=exact \"d\" \"a\" \"b\" \"c\"");
     EXPECT_EQ(line_of("NEARVEC 1 -2"), "NEARVEC k=10 certify=0 base64=AACAPwAAAMA=");
 }
 
@@ -56,12 +61,13 @@ TEST(RequestLine, IsTheSameRequest) {
          {"a", "NEAR k=7 a b", "1e22 * a + 1e-7 * b - 123456789.125 * c",
           "NEAR min=1e-5 0.1 * ( 0.1 * ( 0.1 * a ) )", "4.9e-324 * a", "- a - ( b + ( c - d ) )",
           "NEAR min=-1e300 prefix=\"\\x01\\xff\" \"a\\x09b\"", "ANALOGY method=mul + - *",
-          "NEAR 1e-300 * ( - 1e-300 * a )"}) {
+          "NEAR 1e-300 * ( - 1e-300 * a )", "NEAR only=3 k=2 a \"k=1\" + - b"}) {
         const auto request = parse_request(line);
         ASSERT_TRUE(request) << line;
         const auto again = parse_request(request_line(*request, Unknown::error, WordCase::exact));
         ASSERT_TRUE(again) << request_line(*request, Unknown::error, WordCase::exact);
         EXPECT_EQ(again->verb, request->verb);
+        EXPECT_EQ(again->chosen, request->chosen);
         EXPECT_EQ(again->words, request->words);
         EXPECT_EQ(again->options.min, request->options.min);
         EXPECT_EQ(again->options.prefix, request->options.prefix);

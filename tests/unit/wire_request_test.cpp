@@ -97,6 +97,24 @@ TEST(Request, TakesEachOptionOfNear) {
     EXPECT_FALSE(defaults.options.certify);
 }
 
+TEST(Request, TheWordsOfOnlyStandFirst) {
+    const Request near = request_of("NEAR only=3 top=9 a + \"k=1\" - x + 2 * y");
+    EXPECT_EQ(near.chosen, (Words{"a", "+", "k=1"}));
+    EXPECT_EQ(near.terms, (Terms{{-1, "x"}, {2, "y"}}));
+    const Request analogy = request_of("ANALOGY only=1 w a b c");
+    EXPECT_EQ(analogy.chosen, (Words{"w"}));
+    EXPECT_EQ(analogy.words, (Words{"a", "b", "c"}));
+    EXPECT_NE(error_of("NEAR only=3 a b").find("first 3 words, and there are 2"),
+              std::string::npos);
+    EXPECT_NE(error_of("NEAR only=2 a b").find("(after the 2 of only=)"), std::string::npos);
+    EXPECT_NE(error_of("ANALOGY only=2 a b c").find("not 1 (after the 2 of only=)"),
+              std::string::npos);
+    EXPECT_NE(error_of("NEAR only=1 engine=cpu a b").find("engine="), std::string::npos);
+    for (const char* line : {"NEAR only=0 a", "NEAR only=x a b", "NEAR only=1 \"\" b",
+                             "NEARVEC only=1 1 2", "RANK only=1 a b c", "SIM only=1 a b c"})
+        error_of(line);
+}
+
 TEST(Request, OptionsEndAtTheFirstOtherToken) {
     EXPECT_EQ(request_of("NEAR k=2 a k=3").terms, (Terms{{1, "a"}, {1, "k=3"}}));
     EXPECT_EQ(request_of("NEAR \"k=3\"").terms, (Terms{{1, "k=3"}}));

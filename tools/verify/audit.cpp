@@ -98,8 +98,9 @@ class Words {
 /// A request with its words looked up.
 struct Question {
     wire::Request request;
-    std::vector<Row> rows;  ///< of its words, without those that are left out
-    Weights weights;        ///< of `rows`, for NEAR
+    std::vector<Row> chosen;  ///< among which it searches, ascending; empty: all
+    std::vector<Row> rows;    ///< of its other words, without those that are left out
+    Weights weights;          ///< of `rows`, for NEAR
     // What the reply has to tell of its words (PROTOCOL.md, «Words that the model does not have»).
     std::vector<std::string> skipped;
     std::vector<std::pair<std::string, std::string>> replaced;
@@ -128,6 +129,14 @@ class QuestionReader {
             return wrong("the request is not as a daemon writes it, with all options");
         ignores_case_ = options.word_case == wire::WordCase::ignore;
         skips_ = options.unknown == wire::Unknown::skip;
+        for (const std::string& word : question_.request.chosen) {
+            const auto row = find(word);
+            if (!row) return row.error();
+            if (*row) question_.chosen.push_back(**row);
+        }
+        if (question_.chosen.empty() && options.only > 0)
+            return wrong("no word of only= is in the model");
+        std::ranges::sort(question_.chosen);
         for (const expr::Term& term : question_.request.terms) {
             if (Status taken = take(term.word, term.coefficient); !taken) return taken.error();
         }
@@ -141,22 +150,30 @@ class QuestionReader {
 
   private:
     Status take(const std::string& word, double coefficient) {
+        const auto row = find(word);
+        if (!row) return row.error();
+        if (!*row) return {};
+        question_.rows.push_back(**row);
+        question_.weights.emplace_back(coefficient, **row);
+        return {};
+    }
+
+    /// The row of a word; nothing if it is left out.
+    Result<std::optional<Row>> find(const std::string& word) {
         const auto row = words_.find(word, ignores_case_);
         if (!row) {
             if (!skips_) return wrong(printable(word) + " is not in the model");
             if (std::ranges::find(question_.skipped, word) == question_.skipped.end() &&
                 has_room_for(word.size()))
                 question_.skipped.push_back(word);
-            return {};
+            return row;
         }
         const std::string_view key = model_.key(*row);
         const auto is_noted = [&](const auto& pair) { return pair.first == word; };
         if (key != word && std::ranges::none_of(question_.replaced, is_noted) &&
             has_room_for(word.size() + key.size()))
             question_.replaced.emplace_back(word, key);
-        question_.rows.push_back(*row);
-        question_.weights.emplace_back(coefficient, *row);
-        return {};
+        return row;
     }
 
     /// Whether another word is named in the reply: 64 of 1,024 bytes in all.
@@ -290,7 +307,10 @@ class Auditor {
     class Filter {
       public:
         Filter(const Model& model, const Question& question)
-            : model_(model), options_(question.request.options), inputs_(question.rows) {
+            : model_(model),
+              options_(question.request.options),
+              chosen_(question.chosen),
+              inputs_(question.rows) {
             for (const std::string& name : distinct(options_.within))
                 within_.push_back(question.lists.at(name));
             for (const std::string& name : distinct(options_.without))
@@ -304,6 +324,7 @@ class Auditor {
             const auto has = [&](const auto* rows) {
                 return std::ranges::binary_search(*rows, row);
             };
+            if (options_.only > 0 && !has(&chosen_)) return false;
             if (!std::ranges::all_of(within_, has)) return false;
             if (std::ranges::any_of(without_, has)) return false;
             return !options_.exclude_inputs || !has(&inputs_);
@@ -316,6 +337,7 @@ class Auditor {
 
         const Model& model_;
         const wire::Options& options_;
+        const std::vector<Row>& chosen_;
         std::vector<Row> inputs_;
         std::vector<const std::vector<Row>*> within_;
         std::vector<const std::vector<Row>*> without_;
@@ -430,7 +452,7 @@ class Auditor {
         return question.request.verb == Verb::near && question.request.terms.size() == 1 &&
                question.request.terms[0].coefficient == 1 && options.norm == wire::Norm::raw &&
                options.exclude_inputs && !options.top && !options.min && options.prefix.empty() &&
-               options.within.empty() && options.without.empty();
+               options.within.empty() && options.without.empty() && options.only == 0;
     }
 
     /// What bounds ruled out.

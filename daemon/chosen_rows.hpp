@@ -1,0 +1,20 @@
+// Searches among a few rows that a request chooses, without an engine.
+#pragma once
+
+#include <vector>
+
+#include "daemon/vocabulary.hpp"
+#include "kernels/engine.hpp"
+
+namespace gloved::daemon {
+
+/// Whether a filter takes a row, whatever its score.
+bool takes(const kernels::Filter& filter, kernels::Row row, const Vocabulary& vocabulary);
+
+/// Answers `query`, which asks for hits, among `rows` alone, in any order and also repeated. The
+/// hits are those that an engine would find if no other rows were eligible. Takes some 0.2 µs a row
+/// of 300 components. Any thread.
+kernels::Answer search_among(std::vector<kernels::Row> rows, const kernels::Query& query,
+                             const Vocabulary& vocabulary);
+
+}  // namespace gloved::daemon
