@@ -204,6 +204,7 @@ __device__ std::uint32_t drop_ruled_out(const DeviceModel& model, const Int8Cuto
                                         BlockMemory& shared) {
     __shared__ std::uint32_t left;
     const std::uint32_t count = shared.list_count;
+    if (count == 0) return 0;  // no barrier would part this read from the write below
     if (threadIdx.x == 0) left = 0;
     constexpr std::uint32_t kTeams = kThreads / kCanonicalLanes;
     for (std::uint32_t base = 0; base < count; base += kTeams) {
