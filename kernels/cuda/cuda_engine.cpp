@@ -41,7 +41,7 @@ constexpr unsigned kMaxWriters = 8;
 constexpr std::chrono::microseconds kThreadPatience{500};
 /// On how many devices one thread starts a query, one after the other, rather than wake the threads
 /// of the others: a start takes 20 µs, and to wake a thread takes 50.
-constexpr std::size_t kMaxStartsFromHere = 3;
+constexpr std::size_t kMaxStartsFromHere = 4;
 
 /// Makes `answer`, which other devices gave for their parts of the rows, one for `part`'s too.
 void merge(Answer& answer, Answer& part, std::size_t k) {
