@@ -90,6 +90,11 @@ Status sync_to_disk(int fd, const std::string& path) {
     return {};
 }
 
+bool lacks_file(int directory_fd, const char* name) {
+    struct stat status {};
+    return ::fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+}
+
 Result<MappedFile> MappedFile::map(int fd, std::size_t size_bytes, const std::string& path) {
     if (size_bytes == 0) return MappedFile();
     void* data = ::mmap(nullptr, size_bytes, PROT_READ, MAP_SHARED, fd, 0);
@@ -101,7 +106,9 @@ Result<MappedFile> MappedFile::map_whole(UniqueFd file, const std::string& path)
     const auto status = file_status(file.get(), path);
     if (!status) return status.error();
     auto mapped = map(file.get(), static_cast<std::size_t>(status->st_size), path);
-    if (mapped) mapped->file_ = std::move(file);
+    if (!mapped) return mapped;
+    mapped->file_ = std::move(file);
+    mapped->changed_ = status->st_ctim;
     return mapped;
 }
 
@@ -116,6 +123,15 @@ bool MappedFile::has_kept_its_size() const {
     struct stat status {};
     return !file_ || ::fstat(file_.get(), &status) != 0 ||
            static_cast<std::size_t>(status.st_size) == size_;
+}
+
+bool MappedFile::is_still(int directory_fd, const char* name) const {
+    struct stat mapped {};
+    struct stat named {};
+    return file_ && ::fstat(file_.get(), &mapped) == 0 &&
+           ::fstatat(directory_fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           mapped.st_dev == named.st_dev && mapped.st_ino == named.st_ino &&
+           named.st_ctim.tv_sec == changed_.tv_sec && named.st_ctim.tv_nsec == changed_.tv_nsec;
 }
 
 void MappedFile::unmap() {

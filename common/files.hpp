@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <time.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -58,6 +59,9 @@ Result<UniqueFd> open_directory(const std::string& path);
 /// What the symbolic link `name` leads to, for a message; «?» if that cannot be read.
 std::string read_link(int directory_fd, const std::string& name);
 
+/// Whether there is no file `name` in an open directory.
+bool lacks_file(int directory_fd, const char* name);
+
 /// Calls fstat. Error: io, with `path` in its message.
 Result<struct stat> file_status(int fd, const std::string& path);
 
@@ -80,13 +84,15 @@ class MappedFile {
     MappedFile(MappedFile&& other) noexcept
         : data_(std::exchange(other.data_, nullptr)),
           size_(std::exchange(other.size_, 0)),
-          file_(std::move(other.file_)) {}
+          file_(std::move(other.file_)),
+          changed_(other.changed_) {}
     MappedFile& operator=(MappedFile&& other) noexcept {
         if (this != &other) {
             unmap();
             data_ = std::exchange(other.data_, nullptr);
             size_ = std::exchange(other.size_, 0);
             file_ = std::move(other.file_);
+            changed_ = other.changed_;
         }
         return *this;
     }
@@ -114,6 +120,10 @@ class MappedFile {
     /// the rest of its last page reads as zeros, and access to later pages raises SIGBUS. True if
     /// the system cannot tell. Costs a system call, less than a microsecond.
     bool has_kept_its_size() const;
+    /// Whether the file `name` of a directory is the one that `map_whole` mapped, and its content
+    /// has not changed since: by device, number and time of the last change, which also links and
+    /// modes set.
+    bool is_still(int directory_fd, const char* name) const;
 
   private:
     MappedFile(void* data, std::size_t size) : data_(data), size_(size) {}
@@ -122,6 +132,7 @@ class MappedFile {
     void* data_ = nullptr;
     std::size_t size_ = 0;
     UniqueFd file_;
+    timespec changed_{};  // st_ctim of file_ when it was mapped
 };
 
 }  // namespace gloved

@@ -8,8 +8,8 @@
 _gloved_options() {
     case $1 in
         gloved)
-            echo --model=@model --list=@other --unknown=error,skip --case=exact,ignore \
-                --socket=@file --config=@file --engine=auto,cuda,cpu \
+            echo --model=@model --list=@other --lists=@directory --unknown=error,skip \
+                --case=exact,ignore --socket=@file --config=@file --engine=auto,cuda,cpu \
                 --simd=avx512,avx2,neon,baseline --device=all --spread=auto,rows,queries \
                 --threads=@other --io-threads=@other --pin=auto,on,off --planes=on,off \
                 --neighbors=on,off --gpu-memory=@other --batch-ms=@other --rank-cache=@other \
@@ -96,8 +96,9 @@ _gloved_request_options() {
     case $1 in
         NEAR)
             echo k=@other min=@other top=@other prefix=@other within=@other without=@other \
-                norm=raw,unit exclude=inputs,none unknown=error,skip case=exact,ignore \
-                engine=auto,cuda,cpu model=@other fields=list:row,rank,norm certify=0,1
+                only=@other norm=raw,unit exclude=inputs,none unknown=error,skip \
+                case=exact,ignore engine=auto,cuda,cpu model=@other fields=list:row,rank,norm \
+                certify=0,1
             ;;
         NEARVEC)
             echo k=@other min=@other top=@other prefix=@other within=@other without=@other \
@@ -106,7 +107,7 @@ _gloved_request_options() {
             ;;
         ANALOGY)
             echo k=@other min=@other top=@other prefix=@other within=@other without=@other \
-                method=add,mul case=exact,ignore engine=auto,cuda,cpu model=@other \
+                only=@other method=add,mul case=exact,ignore engine=auto,cuda,cpu model=@other \
                 fields=list:row,rank,norm certify=0,1
             ;;
         RANK)

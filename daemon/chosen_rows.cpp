@@ -35,25 +35,24 @@ double score(const kernels::Query& query, Row row, const format::Model& model) {
 
 }  // namespace
 
-bool takes(const kernels::Filter& filter, Row row, const Vocabulary& vocabulary) {
-    if (vocabulary.model().ranks()[row] >= filter.rank_below) return false;
+bool takes(const kernels::Filter& filter, Row row, const format::Model& model) {
+    if (model.ranks()[row] >= filter.rank_below) return false;
     if (filter.rows && (row < filter.rows->first || row >= filter.rows->last)) return false;
-    return !filter.names_lists() ||
-           filter.takes_lists(vocabulary.lists().rows()->memberships()[row]);
+    return !filter.names_lists() || filter.takes_lists(filter.lists->memberships()[row]);
 }
 
 kernels::Answer search_among(std::vector<Row> rows, const kernels::Query& query,
-                             const Vocabulary& vocabulary) {
+                             const format::Model& model) {
     std::ranges::sort(rows);
     rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
     std::vector<Row> excluded = query.excluded;
     std::ranges::sort(excluded);
     std::erase_if(rows, [&](Row row) {
-        return std::ranges::binary_search(excluded, row) || !takes(query.filter, row, vocabulary);
+        return std::ranges::binary_search(excluded, row) || !takes(query.filter, row, model);
     });
     kernels::Answer answer;
     for (const Row row : rows) {
-        const Hit hit{row, score(query, row, vocabulary.model())};
+        const Hit hit{row, score(query, row, model)};
         // False for NaN, of a damaged row.
         if (hit.score >= query.filter.min_score) answer.hits.push_back(hit);
     }

@@ -80,11 +80,9 @@ double milliseconds(Clock::duration duration) {
 }  // namespace
 
 EngineWorker::EngineWorker(std::string name, std::shared_ptr<const format::Model> model,
-                           std::shared_ptr<const Vocabulary> vocabulary,
                            std::unique_ptr<kernels::Engine> engine, const Settings& settings)
     : name_(std::move(name)),
       model_(std::move(model)),
-      vocabulary_(std::move(vocabulary)),
       known_(model_),
       engine_(std::move(engine)),
       settings_(settings),
@@ -196,6 +194,7 @@ bool EngineWorker::wait_for_jobs() {
         empty_inboxes();
         if (queue_.size() > 0) return true;
         if (is_last_time) return false;
+        if (forgets_ranks_.exchange(false)) ranks_.clear();
         while (arrivals_->count == seen && Clock::now() < spin_until) kernels::pause_processor();
         arrivals_->count.wait(seen);
     }
@@ -294,8 +293,8 @@ void EngineWorker::prepare(JobPointer job, Clock::time_point now, Batch& batch) 
 bool EngineWorker::take_rank(JobPointer& job, kernels::Query& query, Batch& batch) {
     auto* const count = std::get_if<kernels::CountBefore>(&query.kind);
     if (count == nullptr || job->audited) return false;
-    const std::size_t rows =
-        kernels::most_rows(query.filter, model_->rows(), *vocabulary_->lists().rows());
+    if (forgets_ranks_.exchange(false)) ranks_.clear();
+    const std::size_t rows = kernels::most_rows(query.filter, model_->rows());
     const bool on_gpu = engine_->kind() == kernels::EngineKind::cuda;
     if (on_gpu && rows > kernels::kMaxShortList) return false;
     const bool few = rows <= (on_gpu ? kFewRowsOfGpu : kernels::kMaxShortList);
@@ -474,6 +473,13 @@ std::optional<Error> EngineWorker::fault() const {
     return fault_;
 }
 
+void EngineWorker::forget_ranks() {
+    forgets_ranks_ = true;
+    counts_.rank_cache_bytes = 0;
+    ++arrivals_->count;
+    arrivals_->count.notify_one();
+}
+
 bool EngineWorker::files_are_unchanged() {
     const auto unchanged = model_->verify_sizes();
     if (unchanged) return true;
@@ -489,7 +495,7 @@ void EngineWorker::parse_line(Job& job) {
 }
 
 void EngineWorker::make_query(Job& job) {
-    auto resolved = resolve_query(*job.request, *vocabulary_, job.form);
+    auto resolved = resolve_query(*job.request, *job.vocabulary, job.form);
     job.request = nullptr;
     if (!resolved) {
         job.error = resolved.error();
@@ -503,7 +509,7 @@ void EngineWorker::make_query(Job& job) {
 }
 
 void EngineWorker::make_reply(Job& job) {
-    auto reply = reply_without_engine(*job.request, model_, *vocabulary_, name_, job.form,
+    auto reply = reply_without_engine(*job.request, model_, *job.vocabulary, name_, job.form,
                                       job.times.arrived);
     job.request = nullptr;
     if (!reply) {

@@ -61,9 +61,11 @@ struct Job {
     };
 
     Kind kind = Kind::query;
-    wire::Form form = wire::Form::text;  ///< of `reply`
-    std::uint64_t connection = 0;        ///< number of the connection, for taking turns
-    std::size_t queued_bytes = 0;        ///< memory that the job holds, approximately
+    wire::Form form = wire::Form::text;      ///< of `reply`
+    const Vocabulary* vocabulary = nullptr;  ///< of the request, if that is about words; lives as
+                                             ///< long as the job
+    std::uint64_t connection = 0;            ///< number of the connection, for taking turns
+    std::size_t queued_bytes = 0;            ///< memory that the job holds, approximately
     kernels::Query query;
     std::unique_ptr<const LookUpNotes> notes;  ///< of the words of `query`
     std::unique_ptr<const Audited> audited;    ///< of the request of `query`
@@ -115,7 +117,6 @@ class EngineWorker {
   public:
     /// `name` is the model's, for messages. `settings` must outlive the worker.
     EngineWorker(std::string name, std::shared_ptr<const format::Model> model,
-                 std::shared_ptr<const Vocabulary> vocabulary,
                  std::unique_ptr<kernels::Engine> engine, const Settings& settings);
     /// Sets the function to call when the engine has failed or the model's files have changed. It
     /// runs on the thread that notices, before any waiting request gets its ERR line. Set it before
@@ -141,6 +142,10 @@ class EngineWorker {
     /// worker thread with whether the answer is right; a wrong one is a fault. Once the worker is
     /// stopped, returns false and never calls `done`. Any thread.
     bool probe(std::function<void(bool right)> done);
+
+    /// Drops the orders of rows that are kept for RANK, since a reload has replaced lists. Any
+    /// thread.
+    void forget_ranks();
 
     /// Whether the model's files still have their sizes; if not, the worker answers only ERR from
     /// now on. Call it before an answer that was read from the files is sent. Any thread.
@@ -259,7 +264,6 @@ class EngineWorker {
     std::atomic<bool> has_fault_ = false;  // fault_ is set
     const std::string name_;
     const std::shared_ptr<const format::Model> model_;
-    const std::shared_ptr<const Vocabulary> vocabulary_;
     const KnownAnswer known_;
     const std::unique_ptr<kernels::Engine> engine_;
     const Settings& settings_;
@@ -268,6 +272,7 @@ class EngineWorker {
     const std::unique_ptr<Arrivals> arrivals_;
     CostModel costs_;
     RankCache ranks_;
+    std::atomic<bool> forgets_ranks_ = false;  // before the next one
     WorkerCounts counts_;
     FairQueue<JobPointer> queue_;
     std::vector<JobPointer> taken_;  // scratch of empty_inboxes

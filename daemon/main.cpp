@@ -83,10 +83,7 @@ Result<int> serve(const Settings& settings) {
     const auto loader = [&settings, pipes = daemon::PipeTexts()](
                             const daemon::ModelSetting& setting,
                             const daemon::LoadedModel* old) mutable {
-        auto loaded = daemon::load_model(setting, settings, pipes, old);
-        // On the loader's thread: a driver that hangs must not keep the daemon from stopping.
-        if (loaded && !settings.engine) (*loaded)->set_missing_engines(daemon::missing_engines());
-        return loaded;
+        return daemon::load_model(setting, settings, pipes, old);
     };
     daemon::Server server(settings, loader, *std::move(listening));
     const bool served = server.run([&address] {

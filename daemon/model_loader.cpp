@@ -5,14 +5,18 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "common/files.hpp"
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 #include "common/format/neighbors.hpp"
 #include "daemon/known_answer.hpp"
+#include "daemon/list_directory.hpp"
 #include "daemon/log.hpp"
+#include "daemon/out_of_memory.hpp"
 #include "daemon/pin.hpp"
 #include "daemon/service_manager.hpp"
 #include "daemon/vocabulary.hpp"
@@ -26,7 +30,7 @@ namespace {
 
 using kernels::EngineKind;
 
-kernels::EngineOptions engine_options(const Settings& settings, const WordLists& lists) {
+kernels::EngineOptions engine_options(const ModelSetting& setting, const Settings& settings) {
     kernels::EngineOptions options;
     options.threads = settings.threads;
     options.simd = settings.simd;
@@ -35,7 +39,7 @@ kernels::EngineOptions engine_options(const Settings& settings, const WordLists&
     options.pin = settings.pin != Pin::off;
     options.planes = settings.planes;
     options.gpu_memory_bytes = settings.gpu_memory_bytes;
-    options.lists = lists.rows();
+    options.lists = !setting.lists.empty() || !settings.lists_directory.empty();
     options.log = [](const std::string& line) { write_log_always(spdlog::level::info, line); };
     return options;
 }
@@ -69,8 +73,9 @@ Result<std::optional<format::Neighbors>> open_neighbors(const format::Model& mod
 }
 
 /// `before`: what the lists were before a reload; nullptr at the start.
-Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& settings, bool verify,
-                               PipeTexts& pipes, const WordLists::Before* before) {
+Result<OpenedModel> open_model(const ModelSetting& setting, std::span<const ListSetting> lists,
+                               const Settings& settings, bool verify, PipeTexts& pipes,
+                               const WordLists::Before* before) {
     // A GPU's driver takes longer to start than a model to open. (Even if that fails, this waits
     // for the driver.)
     auto choice = std::async(std::launch::async, kernels::choose_engine, settings.engine);
@@ -85,13 +90,14 @@ Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& sett
     const auto chosen = choice.get();
     if (!chosen) return chosen.error();
     // Making an engine takes longer, and lists need the index only where case is ignored.
-    auto made_cases = std::async(std::launch::async, [&model] { return CaseIndex(*model); });
-    std::optional<CaseIndex> cases;
-    if (!setting.lists.empty() && settings.look_up.word_case == wire::WordCase::ignore)
+    auto made_cases = std::async(std::launch::async,
+                                 [&model] { return std::make_shared<const CaseIndex>(*model); });
+    std::shared_ptr<const CaseIndex> cases;
+    if (!lists.empty() && settings.look_up.word_case == wire::WordCase::ignore)
         cases = made_cases.get();
-    auto lists = WordLists::read(setting.lists, *model, cases ? &*cases : nullptr, pipes, before);
-    if (!lists) return lists.error();
-    auto engine = kernels::make_engine(*chosen, *model, engine_options(settings, *lists));
+    auto read = WordLists::read(lists, *model, cases.get(), pipes, before);
+    if (!read) return read.error();
+    auto engine = kernels::make_engine(*chosen, *model, engine_options(setting, settings));
     if (!engine) return engine.error();
     // Scanning all rows of a model that is not in memory yet takes as long as reading it. Under a
     // watchdog that time is taken now: in service, a first query that waits for a slow disk would
@@ -101,20 +107,72 @@ Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& sett
     if (Status answered = KnownAnswer(model).ask(**engine, of_all_rows); !answered)
         return answered.error();
     if (!cases) cases = made_cases.get();
-    auto vocabulary = std::make_shared<const Vocabulary>(model, *std::move(lists),
-                                                         *std::move(cases), settings.look_up);
+    auto vocabulary = std::make_shared<const Vocabulary>(model, *std::move(read), std::move(cases),
+                                                         settings.look_up);
     return OpenedModel{std::move(model), *std::move(engine), *std::move(neighbors),
                        std::move(vocabulary)};
+}
+
+/// Whether the directory of a model that runs has the files that were opened, and no others.
+bool is_unchanged(const RunningModel& running, const std::string& path, const Settings& settings) {
+    if (!running.model()->is_still_at(path)) return false;
+    if (!settings.neighbors) return true;
+    const auto directory = open_directory(path);
+    if (!directory) return false;
+    const format::Neighbors* const neighbors = running.neighbors();
+    return neighbors != nullptr ? neighbors->is_still_at(directory->get())
+                                : lacks_file(directory->get(), format::kNeighborsFile);
+}
+
+/// A model that differs from `old` in its lists alone.
+Loaded load_lists(const ModelSetting& setting, std::span<const ListSetting> lists,
+                  const Settings& settings, PipeTexts& pipes, const LoadedModel& old) {
+    const auto& model = old.running()->model();
+    if (Status fits = check_memory_for_lists(setting, lists, model->rows()); !fits)
+        return fits.error();
+    const auto& cases = old.vocabulary().shared_cases();
+    const bool ignores_case = settings.look_up.word_case == wire::WordCase::ignore;
+    const WordLists::Before before{old.vocabulary().lists(), *model};
+    auto read =
+        WordLists::read(lists, *model, ignores_case ? cases.get() : nullptr, pipes, &before);
+    if (!read) return read.error();
+    return std::make_shared<LoadedModel>(
+        setting.name, old.running(),
+        std::make_shared<const Vocabulary>(model, *std::move(read), cases, settings.look_up));
+}
+
+/// The engines of this build that cannot run on this machine, with the reasons, as one line; logs
+/// it too. Empty if all can run.
+std::string missing_engines() {
+    std::string text;
+    for (const kernels::EngineEntry& entry : kernels::list_engines()) {
+        if (entry.unavailable.empty()) continue;
+        const std::string line = fmt::format("{}: {}", to_string(entry.kind), entry.unavailable);
+        log_info("engine {}", line);
+        // Nothing is wrong with a machine for which this build was chosen.
+        if (!entry.is_built) continue;
+        text += (text.empty() ? "" : ", ") + line;
+    }
+    return text;
 }
 
 }  // namespace
 
 Loaded load_model(const ModelSetting& setting, const Settings& settings, PipeTexts& pipes,
                   const LoadedModel* old) {
+    const auto lists = find_lists(setting.lists, settings.lists_directory);
+    if (!lists) return lists.error();
     std::optional<WordLists::Before> before;
-    if (old != nullptr) before.emplace(WordLists::Before{old->vocabulary().lists(), old->model()});
-    const bool is_reload = old != nullptr;
-    auto opened = open_model(setting, settings, is_reload, pipes, before ? &*before : nullptr);
+    if (old != nullptr) {
+        if (is_unchanged(*old->running(), setting.path, settings))
+            return load_lists(setting, *lists, settings, pipes, *old);
+        const bool locks_files = old->pinned() == PinState::on;
+        Status fits = check_memory_for(setting, *lists, settings.planes, locks_files);
+        if (!fits) return fits.error();
+        before.emplace(WordLists::Before{old->vocabulary().lists(), old->model()});
+    }
+    auto opened = open_model(setting, *lists, settings, before.has_value(), pipes,
+                             before ? &*before : nullptr);
     if (!opened) return opened.error();
     auto& [model, engine, neighbors, vocabulary] = *opened;
     const bool on_cpu = engine->kind() == EngineKind::cpu;
@@ -131,37 +189,27 @@ Loaded load_model(const ModelSetting& setting, const Settings& settings, PipeTex
     std::vector<std::unique_ptr<kernels::Engine>> engines;
     engines.push_back(std::move(engine));
     if (!on_cpu) {
-        auto cpu = kernels::make_engine(EngineKind::cpu, *model,
-                                        engine_options(settings, vocabulary->lists()));
+        auto cpu = kernels::make_engine(EngineKind::cpu, *model, engine_options(setting, settings));
         if (!cpu) return cpu.error();
         log_info("engine cpu, for requests with engine=cpu: {}", (*cpu)->description());
         engines.push_back(*std::move(cpu));
     }
-    return std::make_shared<LoadedModel>(setting.name, std::move(model), std::move(neighbors),
-                                         std::move(vocabulary), std::move(engines), settings);
+    auto running = std::make_shared<RunningModel>(
+        setting.name, std::move(model), std::move(neighbors), std::move(engines), settings);
+    if (!settings.engine) running->set_missing_engines(missing_engines());
+    return std::make_shared<LoadedModel>(setting.name, std::move(running), std::move(vocabulary));
 }
 
 Result<std::string> check_model(const ModelSetting& setting, const Settings& settings,
                                 PipeTexts& pipes) {
-    const auto opened = open_model(setting, settings, true, pipes, nullptr);
+    const auto lists = find_lists(setting.lists, settings.lists_directory);
+    if (!lists) return lists.error();
+    const auto opened = open_model(setting, *lists, settings, true, pipes, nullptr);
     if (!opened) return opened.error();
     const auto& [model, engine, neighbors, vocabulary] = *opened;
     return fmt::format("{}: {} words x {}, generation {}, checksums hold, engine {} ({}) answers",
                        setting.path, model->rows(), model->dim(), format::hex(model->generation()),
                        engine->name(), engine->description());
-}
-
-std::string missing_engines() {
-    std::string text;
-    for (const kernels::EngineEntry& entry : kernels::list_engines()) {
-        if (entry.unavailable.empty()) continue;
-        const std::string line = fmt::format("{}: {}", to_string(entry.kind), entry.unavailable);
-        log_info("engine {}", line);
-        // Nothing is wrong with a machine for which this build was chosen.
-        if (!entry.is_built) continue;
-        text += (text.empty() ? "" : ", ") + line;
-    }
-    return text;
 }
 
 }  // namespace gloved::daemon

@@ -12,12 +12,14 @@
 namespace gloved::daemon {
 
 /// Loads a model with the engine that `settings` ask for and, beside a GPU, the cpu engine for
-/// requests that name it. If `old` is not nullptr, this is a reload, which is to replace `old`:
-/// first compares all content of the files with the checksums in them; a list that cannot be read
-/// stays as it was (WordLists::read, also for `pipes`), and its faults are in the vocabulary's
-/// lists. `settings` must outlive the model. Errors: those of Model::open, of WordLists::read and
-/// of making engines; unavailable, if Pin::on is set and the memory cannot be locked; internal, for
-/// a wrong answer to the known query. Any thread.
+/// requests that name it. If `old` is not nullptr, this is a reload, which is to replace `old`. If
+/// the model's files are the same, unchanged, it reads the lists alone, and the new model shares
+/// all else with `old`. Otherwise it first checks that memory has room for both, and compares all
+/// content of the files with the checksums in them. A list that cannot be read stays as it was
+/// (WordLists::read, also for `pipes`), and its faults are in the vocabulary's lists. `settings`
+/// must outlive the model. Errors: those of Model::open, of find_lists, of WordLists::read and of
+/// making engines; unavailable, if there is too little memory, or Pin::on is set and the memory
+/// cannot be locked; internal, for a wrong answer to the known query. Any thread.
 Loaded load_model(const ModelSetting& setting, const Settings& settings, PipeTexts& pipes,
                   const LoadedModel* old);
 
@@ -26,9 +28,5 @@ Loaded load_model(const ModelSetting& setting, const Settings& settings, PipeTex
 /// Returns a line for people about it. Errors as load_model.
 Result<std::string> check_model(const ModelSetting& setting, const Settings& settings,
                                 PipeTexts& pipes);
-
-/// The engines of this build that cannot run on this machine, with the reasons, as one line; logs
-/// it too. Empty if all can run.
-std::string missing_engines();
 
 }  // namespace gloved::daemon

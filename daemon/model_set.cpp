@@ -14,8 +14,6 @@
 #include "common/program_main.hpp"
 #include "common/quoting.hpp"
 #include "daemon/log.hpp"
-#include "daemon/out_of_memory.hpp"
-#include "daemon/pin.hpp"
 
 namespace gloved::daemon {
 namespace {
@@ -57,11 +55,8 @@ std::vector<std::size_t> ModelSet::all_places() const {
 void ModelSet::load(const ModelSetting& setting, const LoadedModel* old,
                     std::function<void(const Loaded&)> done) {
     is_loading_ = true;
-    const bool locks_files = old != nullptr && old->pinned() == PinState::on;
-    asio::post(loading_, [this, &setting, old, locks_files, done = std::move(done)] {
-        const Status fits =
-            old == nullptr ? Status() : check_memory_for(setting, settings_.planes, locks_files);
-        Loaded loaded = fits ? try_to_load(load_, setting, old) : Loaded(fits.error());
+    asio::post(loading_, [this, &setting, old, done = std::move(done)] {
+        Loaded loaded = try_to_load(load_, setting, old);
         asio::post(loop_, [this, done, loaded = std::move(loaded)] {
             is_loading_ = false;
             done(loaded);
@@ -160,15 +155,25 @@ void ModelSet::note_failure(Reload& reload, const std::string& model, const std:
 
 void ModelSet::replace(std::size_t place, std::shared_ptr<LoadedModel> loaded) {
     failures_.erase(loaded->name());
-    watch_engines(*loaded);
+    const bool is_running = loaded->running() == models_[place]->running();
+    if (is_running) {
+        for (const auto& worker : loaded->workers()) worker->forget_ranks();
+    } else {
+        watch_engines(*loaded);
+    }
     if (fault_) {
         for (const auto& worker : loaded->workers()) worker->refuse_all(*fault_);
     }
     retired_.push_back(std::exchange(models_[place], std::move(loaded)));
     close_readers_at_ = Clock::now() + kMaxFarewell;
-    log_info("model {}: generation {} replaces {}", models_[place]->name(),
-             format::hex(models_[place]->model().generation()),
-             format::hex(retired_.back()->model().generation()));
+    if (is_running) {
+        log_info("model {}: its files are as before; {} lists read", models_[place]->name(),
+                 models_[place]->vocabulary().lists().facts().size());
+    } else {
+        log_info("model {}: generation {} replaces {}", models_[place]->name(),
+                 format::hex(models_[place]->model().generation()),
+                 format::hex(retired_.back()->model().generation()));
+    }
     events_.on_replaced(models_[place]);
 }
 

@@ -98,8 +98,7 @@ class ModelSet {
     };
 
     /// Loads a model on the other thread and calls `done` on the loop. `old`: the model that it is
-    /// to replace; then checks first that memory has room for both, and verifies the files. At the
-    /// start nullptr.
+    /// to replace; at the start nullptr.
     void load(const ModelSetting& setting, const LoadedModel* old,
               std::function<void(const Loaded&)> done);
     void start_next_reload();

@@ -161,12 +161,6 @@ po::typed_value<std::string>* text(const char* value_name,
     return po::value<std::string>()->value_name(value_name)->notifier(std::move(take));
 }
 
-bool is_name(const std::string& name) {
-    return !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
-        return std::isalnum(c) || c == '.' || c == '_' || c == '-';
-    });
-}
-
 void add_model(const std::string& text, std::vector<ModelSetting>& models) {
     ModelSetting model;
     const std::size_t equals = text.find('=');
@@ -279,6 +273,14 @@ po::options_description serving_options(Settings& settings) {
         "list", po::value<std::vector<std::string>>()->value_name("[MODEL/]NAME=FILE"),
         "a list of words for within= and without= in requests: a file with a word a line, for all "
         "models or for MODEL; repeat for up to 64. RELOAD reads it again, unless it is a pipe");
+    add(options, "lists",
+        text("DIR",
+             [&](const std::string& directory) {
+                 if (directory.empty()) throw po::error("--lists needs a directory");
+                 settings.lists_directory = directory;
+             }),
+        "directory of lists for all models: each file is the list of its name, without .txt. "
+        "RELOAD takes up new files and drops those that are gone; --list wins over a file");
     add(options, "socket",
         text("PATH",
              [&](const std::string& path) {

@@ -50,11 +50,11 @@ Result<format::Header> read_header(int directory_fd, const std::string& path) {
 }
 
 /// What the lists of a model take while they are read, one after the other, and what they keep.
-std::uint64_t memory_for_lists(const ModelSetting& setting, std::uint64_t rows) {
-    if (setting.lists.empty()) return 0;
+std::uint64_t memory_for_lists(std::span<const ListSetting> lists, std::uint64_t rows) {
+    if (lists.empty()) return 0;
     std::uint64_t kept = rows * sizeof(kernels::ListMask);
     std::uint64_t largest = 0;
-    for (const ListSetting& list : setting.lists) {
+    for (const ListSetting& list : lists) {
         struct stat status {};
         // A list that is no file is made of what the daemon holds of it already.
         const bool is_file = ::stat(list.path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
@@ -66,6 +66,13 @@ std::uint64_t memory_for_lists(const ModelSetting& setting, std::uint64_t rows) 
     return kept + largest;
 }
 
+Status check(const std::string& path, std::uint64_t needed, std::uint64_t available) {
+    if (needed <= available) return {};
+    return error_with(ErrorCode::unavailable,
+                      "{}: loading takes {} MiB of memory, and {} MiB are available", path,
+                      needed >> 20, available >> 20);
+}
+
 }  // namespace
 
 void install_out_of_memory_handler() {
@@ -73,7 +80,8 @@ void install_out_of_memory_handler() {
     std::set_new_handler(exit_out_of_memory);
 }
 
-Status check_memory_for(const ModelSetting& setting, bool planes, bool locks_files) {
+Status check_memory_for(const ModelSetting& setting, std::span<const ListSetting> lists,
+                        bool planes, bool locks_files) {
     const auto directory = open_directory(setting.path);
     if (!directory) return {};
     const auto header = read_header(directory->get(), setting.path);
@@ -82,13 +90,16 @@ Status check_memory_for(const ModelSetting& setting, bool planes, bool locks_fil
     const format::PlaneShape plane{static_cast<std::size_t>(header->rows), header->dim};
     const bool has_plane = ::faccessat(directory->get(), format::kPlanesFile, F_OK, 0) == 0;
     std::uint64_t needed =
-        header->rows * kBytesPerRow + kEngineBytes + memory_for_lists(setting, header->rows);
+        header->rows * kBytesPerRow + kEngineBytes + memory_for_lists(lists, header->rows);
     if (planes && !has_plane) needed += plane.bytes();
     if (locks_files) needed += header->file_bytes + (has_plane ? plane.bytes() : 0);
-    if (needed <= *available) return {};
-    return error_with(ErrorCode::unavailable,
-                      "{}: loading takes {} MiB of memory, and {} MiB are available", setting.path,
-                      needed >> 20, *available >> 20);
+    return check(setting.path, needed, *available);
+}
+
+Status check_memory_for_lists(const ModelSetting& setting, std::span<const ListSetting> lists,
+                              std::size_t rows) {
+    const auto available = available_memory();
+    return available ? check(setting.path, memory_for_lists(lists, rows), *available) : Status();
 }
 
 }  // namespace gloved::daemon

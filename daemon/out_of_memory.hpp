@@ -2,6 +2,9 @@
 // an allocation fails.
 #pragma once
 
+#include <cstddef>
+#include <span>
+
 #include "common/result.hpp"
 #include "daemon/settings.hpp"
 
@@ -17,6 +20,10 @@ void install_out_of_memory_handler();
 /// stores none. `locks_files`: the files will be locked in memory, and so count too. A model that
 /// cannot be read passes, since loading it gives a better error. GPU memory is not checked here.
 /// Error: unavailable.
-Status check_memory_for(const ModelSetting& setting, bool planes, bool locks_files);
+Status check_memory_for(const ModelSetting& setting, std::span<const ListSetting> lists,
+                        bool planes, bool locks_files);
+/// The same for lists of a model of `rows` rows, which serves already.
+Status check_memory_for_lists(const ModelSetting& setting, std::span<const ListSetting> lists,
+                              std::size_t rows);
 
 }  // namespace gloved::daemon

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <type_traits>
 #include <utility>
@@ -29,6 +30,8 @@ std::string RankCache::key_of(const kernels::Query& query) {
     append(key, &rows.first, 1);
     append(key, &rows.last, 1);
     append(key, &filter.min_score, 1);
+    const std::uint64_t lists = filter.names_lists() ? filter.lists->serial() : 0;
+    append(key, &lists, 1);
     append(key, &filter.within, 1);
     append(key, &filter.without, 1);
     const std::size_t excluded = query.excluded.size();
@@ -70,6 +73,12 @@ bool RankCache::reaches(const std::string& key, unsigned enough) {
     if (++found->count < enough) return false;
     found->count = 0;
     return true;
+}
+
+void RankCache::clear() {
+    by_key_.clear();
+    kept_.clear();
+    bytes_ = 0;
 }
 
 void RankCache::keep(const std::string& key, Order order) {

@@ -15,7 +15,8 @@ namespace gloved::daemon {
 
 /// Keeps the rows that RANK orders by their scores against a vector, once ranks in that order were
 /// asked for repeatedly: a further rank is then found by bisection. It belongs to an engine of a
-/// loaded model with its lists, and ends with it. Not safe for concurrent use.
+/// loaded model; orders within lists are of one RowLists, so that after these are replaced the old
+/// orders are not found. Not safe for concurrent use.
 class RankCache {
   public:
     /// The eligible rows, best first.
@@ -42,6 +43,8 @@ class RankCache {
     /// is not made for every rank.
     bool reaches(const std::string& key, unsigned enough);
     void keep(const std::string& key, Order order);
+    /// Drops all orders.
+    void clear();
 
     /// Memory of all orders.
     std::size_t bytes() const { return bytes_; }

@@ -228,6 +228,7 @@ Status name_lists(const wire::Options& options, const WordLists& lists, kernels:
     if (!without) return without.error();
     filter.within = *within;
     filter.without = *without;
+    filter.lists = lists.rows().get();
     return {};
 }
 
@@ -381,7 +382,7 @@ Result<kernels::Answer> search_chosen(const wire::Request& request, const Vocabu
     if (!rows) return rows.error();
     kernels::Query query;
     if (Status made = make_query(request, vocabulary, finder, query); !made) return made.error();
-    return search_among(*std::move(rows), query, vocabulary);
+    return search_among(*std::move(rows), query, vocabulary.model());
 }
 
 Result<Lines> lines_without_engine(const wire::Request& request,
@@ -417,7 +418,7 @@ RankedWord ranked_word(const kernels::Query& query, const Vocabulary& vocabulary
     const double score =
         kernels::canonical_score(count.vector.values.data(), count.vector.norm,
                                  model.vector(row).data(), model.norms()[row], model.dim());
-    return {score, takes(query.filter, row, vocabulary)};
+    return {score, takes(query.filter, row, model)};
 }
 
 }  // namespace

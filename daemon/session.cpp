@@ -284,6 +284,7 @@ void Session::submit(wire::Request request, std::string_view line) {
         return answer_error(request.verb, accepted.error());
     auto slot = make_slot(request.verb);
     slot->model = loaded;
+    slot->vocabulary = &loaded->vocabulary();
     slot->place = *place;
     slot->worker = loaded->find_worker(request.options.engine);
     // The slot first: a submitted request always has its place.

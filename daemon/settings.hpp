@@ -1,11 +1,13 @@
 // The daemon's settings; options.hpp reads them from its command line and configuration file.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/device_choice.hpp"
@@ -36,10 +38,20 @@ struct Limits {
 /// start; `on`: before serving, and it is an error if the system refuses.
 enum class Pin { automatic, on, off };
 
+/// Whether a model or a list may be called so.
+inline bool is_name(std::string_view name) {
+    constexpr std::string_view kOthers = "._-";
+    return !name.empty() && std::ranges::all_of(name, [&](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               kOthers.find(c) != std::string_view::npos;
+    });
+}
+
 /// A file with a word a line, and what requests call it.
 struct ListSetting {
     std::string name;
     std::string path;
+    bool is_of_directory = false;  ///< of Settings::lists_directory
 };
 
 /// A model to serve, what it is called, and its lists.
@@ -62,6 +74,7 @@ struct LookUpRules {
 /// All settings. Those without a comment are the options of the same names in `gloved --help`.
 struct Settings {
     std::vector<ModelSetting> models;  ///< the first is the default
+    std::string lists_directory;       ///< --lists; empty: none
     std::string socket_path;
     std::optional<kernels::EngineKind> engine;  ///< nullopt: the best that runs on this machine
     std::string simd;         ///< instruction set of the cpu engine; empty: the best

@@ -24,8 +24,8 @@ namespace gloved::daemon {
 class Vocabulary {
   public:
     /// `cases` is the index of `model`.
-    Vocabulary(std::shared_ptr<const format::Model> model, WordLists lists, CaseIndex cases,
-               LookUpRules rules)
+    Vocabulary(std::shared_ptr<const format::Model> model, WordLists lists,
+               std::shared_ptr<const CaseIndex> cases, LookUpRules rules)
         : model_(std::move(model)),
           lists_(std::move(lists)),
           cases_(std::move(cases)),
@@ -33,14 +33,16 @@ class Vocabulary {
 
     const format::Model& model() const { return *model_; }
     const WordLists& lists() const { return lists_; }
-    const CaseIndex& cases() const { return cases_; }
+    const CaseIndex& cases() const { return *cases_; }
+    /// The index, for another Vocabulary of the model.
+    const std::shared_ptr<const CaseIndex>& shared_cases() const { return cases_; }
     /// The rules for a request with these options.
     LookUpRules rules_for(const wire::Options& options) const;
 
   private:
     const std::shared_ptr<const format::Model> model_;
     const WordLists lists_;
-    const CaseIndex cases_;
+    const std::shared_ptr<const CaseIndex> cases_;
     const LookUpRules rules_;
 };
 

@@ -130,21 +130,27 @@ Result<WordLists> WordLists::read(std::span<const ListSetting> settings, const f
     auto all = std::make_shared<kernels::RowLists>(model.rows());
     ListReader reader(model, cases, pipes, before != nullptr);
     for (const ListSetting& setting : settings) {
-        const std::size_t place = lists.facts_.size();
+        // As two variables: g++ 12 with -O2 warns wrongly of an optional.
+        const auto old = before != nullptr ? before->lists.place_of(setting.name) : std::nullopt;
+        const bool was_there = old.has_value();
+        const std::size_t place = old.value_or(0);
         ListOrigin origin = ListOrigin::file;
         auto list = reader.read(setting, origin);
         std::string fault;
         if (!list) fault = list.error().message;
         // A file that is being written again has no words for a moment.
-        const bool had_words = before != nullptr && before->lists.has_words(place);
-        if (list && list->is_empty && had_words)
-            fault = setting.path + ": has no words; to take the list away, restart without it";
+        const bool had_words = was_there && before->lists.has_words(place);
+        if (list && list->is_empty && had_words) {
+            fault = fmt::format("{}: has no words; to take the list away, {}", setting.path,
+                                setting.is_of_directory ? "remove the file" : "restart without it");
+        }
         if (!fault.empty()) {
             fault = fmt::format("list {}: {}", setting.name, fault);
             if (before == nullptr) return Error{list.error().code, fault};
+            lists.faults_ += (lists.faults_.empty() ? "" : "; ") + fault;
+            if (!was_there) continue;
             list = reader.keep(*before, place);
             origin = ListOrigin::kept;
-            lists.faults_ += (lists.faults_.empty() ? "" : "; ") + fault;
         }
         lists.facts_.push_back({setting.name, list->rows.size(), list->missing, list->checksum,
                                 list->replaced, origin});
@@ -154,6 +160,12 @@ Result<WordLists> WordLists::read(std::span<const ListSetting> settings, const f
     }
     lists.rows_ = std::move(all);
     return lists;
+}
+
+std::optional<std::size_t> WordLists::place_of(std::string_view name) const {
+    const auto at = std::ranges::find(facts_, name, &ListFacts::name);
+    if (at == facts_.end()) return std::nullopt;
+    return static_cast<std::size_t>(at - facts_.begin());
 }
 
 std::size_t WordLists::size_bytes() const {
@@ -166,14 +178,14 @@ std::size_t WordLists::size_bytes() const {
 Result<kernels::ListMask> WordLists::find(std::span<const std::string> names) const {
     kernels::ListMask found = 0;
     for (const std::string& name : names) {
-        const auto at = std::ranges::find(facts_, name, &ListFacts::name);
-        if (at == facts_.end()) {
+        const auto place = place_of(name);
+        if (!place) {
             std::string there;
             for (const ListFacts& facts : facts_) there += (there.empty() ? "" : ", ") + facts.name;
             return error_with(ErrorCode::unknown_list, "no list {} of this model: there is {}",
                               printable(name), there.empty() ? "none" : there);
         }
-        found |= kernels::ListMask{1} << (at - facts_.begin());
+        found |= kernels::ListMask{1} << *place;
     }
     return found;
 }

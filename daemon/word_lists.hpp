@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -59,7 +60,8 @@ class WordLists {
     ///
     /// At a reload, pipes are not read: their words are those of `pipes`. If a file cannot be read,
     /// is no regular file, or has no words, the list keeps all its words of `before`, also those
-    /// that the model before lacked, and `faults` tells why.
+    /// that the model before lacked, and `faults` tells why. A list that was not there before is
+    /// left out then.
     static Result<WordLists> read(std::span<const ListSetting> settings, const format::Model& model,
                                   const CaseIndex* cases, PipeTexts& pipes, const Before* before);
 
@@ -70,6 +72,8 @@ class WordLists {
     const std::shared_ptr<const kernels::RowLists>& rows() const { return rows_; }
     /// The words of the list at `place` of facts() that the model does not have as they stand.
     const format::OtherWords& others(std::size_t place) const { return others_[place]; }
+    /// The place of a list among facts(); nullopt if there is none of this name.
+    std::optional<std::size_t> place_of(std::string_view name) const;
     /// Whether the list at `place` has any word, which the model may lack.
     bool has_words(std::size_t place) const {
         return facts_[place].words + facts_[place].missing > 0;

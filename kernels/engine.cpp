@@ -27,10 +27,11 @@ std::string_view to_string(Pass pass) {
     return "float64";
 }
 
-std::size_t most_rows(const Filter& filter, std::size_t rows, const RowLists& lists) {
+std::size_t most_rows(const Filter& filter, std::size_t rows) {
     std::size_t most = filter.rows ? filter.rows->size() : rows;
     most = std::min<std::size_t>(most, filter.rank_below);
-    return filter.within == 0 ? most : std::min(most, lists.count(lists.shortest(filter.within)));
+    if (filter.within == 0) return most;
+    return std::min(most, filter.lists->count(filter.lists->shortest(filter.within)));
 }
 
 std::size_t vectors_of(const Query& query) {

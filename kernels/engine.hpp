@@ -92,8 +92,10 @@ struct Filter {
     std::uint32_t rank_below = std::numeric_limits<std::uint32_t>::max();  ///< rank < rank_below
     std::optional<RowRange> rows;                                          ///< first <= row < last
     double min_score = -std::numeric_limits<double>::infinity();           ///< score >= min_score
-    ListMask within = 0;   ///< lists that all have the row, of the engine's (EngineOptions::lists)
-    ListMask without = 0;  ///< lists of which none has the row
+    ListMask within = 0;   ///< those of `lists` that all have the row
+    ListMask without = 0;  ///< those of which none has the row
+    /// What `within` and `without` name; not read if they name none. Must outlive the run.
+    const RowLists* lists = nullptr;
 
     bool names_lists() const { return (within | without) != 0; }
     /// Whether a row that is in the lists `of_row` is eligible as far as lists go.
@@ -194,7 +196,7 @@ class Engine {
 };
 
 /// The largest number of rows that a filter can leave of a model of `rows` rows.
-std::size_t most_rows(const Filter& filter, std::size_t rows, const RowLists& lists);
+std::size_t most_rows(const Filter& filter, std::size_t rows);
 
 /// The number of vectors that a query compares with every row. A batch's cost grows with the sum.
 std::size_t vectors_of(const Query& query);

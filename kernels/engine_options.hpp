@@ -3,11 +3,9 @@
 
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <string>
 
 #include "common/device_choice.hpp"
-#include "kernels/row_lists.hpp"
 
 namespace gloved::kernels {
 
@@ -36,8 +34,8 @@ struct EngineOptions {
     /// cpu: hold a 7-bit plane besides, for batches of many queries, where the processor has fast
     /// products of bytes. It takes a quarter of the vectors' memory, and is made at the start.
     bool fine_plane = false;
-    /// The lists that queries may name; never null.
-    std::shared_ptr<const RowLists> lists = no_lists();
+    /// cuda: have room for lists that queries name (Filter::lists): 8 bytes a row, and 1 MiB.
+    bool lists = false;
     /// cpu: name of the instruction set (see simd_names); empty: the processor's best.
     std::string simd = {};
     /// cuda: the devices. One that is named twice holds two shards.

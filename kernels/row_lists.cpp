@@ -1,12 +1,24 @@
 #include "kernels/row_lists.hpp"
 
+#include <atomic>
 #include <bit>
 #include <cassert>
 #include <utility>
 
 namespace gloved::kernels {
 
-RowLists::RowLists(std::size_t rows, std::vector<std::vector<format::Row>> lists) : rows_(rows) {
+namespace {
+
+std::uint64_t next_serial() {
+    static std::atomic<std::uint64_t> last = 0;
+    return ++last;
+}
+
+}  // namespace
+
+RowLists::RowLists(std::size_t rows) : serial_(next_serial()), rows_(rows) {}
+
+RowLists::RowLists(std::size_t rows, std::vector<std::vector<format::Row>> lists) : RowLists(rows) {
     for (std::vector<format::Row>& list : lists) add(std::move(list));
 }
 

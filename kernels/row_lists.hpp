@@ -25,14 +25,20 @@ inline constexpr std::size_t kMaxShortList = std::size_t{1} << 16;
 class RowLists {
   public:
     /// No lists, and none can be added.
-    RowLists() = default;
+    RowLists() : RowLists(0) {}
     /// No lists yet, for a model of `rows` rows.
-    explicit RowLists(std::size_t rows) : rows_(rows) {}
+    explicit RowLists(std::size_t rows);
     /// These lists, each as for `add`.
     RowLists(std::size_t rows, std::vector<std::vector<format::Row>> lists);
     /// Adds a list, which may be empty: rows in ascending order, without repetition.
     void add(std::vector<format::Row> list);
 
+    RowLists(const RowLists&) = delete;
+    RowLists& operator=(const RowLists&) = delete;
+
+    /// A number that no other RowLists of the process has, also later at the same address. Those
+    /// that were made later have larger ones.
+    std::uint64_t serial() const { return serial_; }
     std::size_t size() const { return counts_.size(); }
     /// (rows) the lists that each row of the model is in; empty if there are no lists.
     std::span<const ListMask> memberships() const { return memberships_; }
@@ -46,7 +52,8 @@ class RowLists {
     std::size_t bytes() const;
 
   private:
-    std::size_t rows_ = 0;
+    const std::uint64_t serial_;
+    const std::size_t rows_;
     std::vector<ListMask> memberships_;
     std::vector<std::size_t> counts_;
     std::vector<std::vector<format::Row>> short_lists_;

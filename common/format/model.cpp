@@ -2,10 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -168,9 +166,7 @@ Status Model::index_keys() {
 }
 
 Status Model::open_planes(int directory_fd) {
-    struct stat status {};
-    if (::fstatat(directory_fd, kPlanesFile, &status, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
-        return {};
+    if (lacks_file(directory_fd, kPlanesFile)) return {};
     const std::string path = path_ + "/" + kPlanesFile;
     const auto refused = [&](Error error) {
         error.message += planes_remedy(path_);
@@ -283,6 +279,15 @@ Status Model::verify_planes() const {
                           planes_remedy(path_));
     }
     return {};
+}
+
+bool Model::is_still_at(const std::string& path) const {
+    const auto directory = open_directory(path);
+    if (!directory) return false;
+    const int fd = directory->get();
+    const bool same_plane =
+        planes_header_ ? planes_.is_still(fd, kPlanesFile) : lacks_file(fd, kPlanesFile);
+    return same_plane && values_.is_still(fd, kValuesFile) && keys_.is_still(fd, kKeysFile);
 }
 
 Status Model::verify_sizes() const {

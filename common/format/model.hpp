@@ -106,6 +106,9 @@ class Model {
     /// reads as zeros or raises SIGBUS (MappedFile::has_kept_its_size). Error: damaged, which names
     /// the file. Cheap enough to call for every answer.
     Status verify_sizes() const;
+    /// Whether the directory of `path` has the very files that were opened, unchanged
+    /// (MappedFile::is_still), and no planes file if none was opened.
+    bool is_still_at(const std::string& path) const;
 
     /// The mapped values file, including the header.
     std::span<const std::byte> mapped_values() const { return values_.bytes(); }

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -79,11 +78,7 @@ Result<NeighborsHeader> decode_neighbors_header(std::span<const std::byte> bytes
 Result<std::optional<Neighbors>> Neighbors::open(const Model& model) {
     const auto directory = open_directory(model.path());
     if (!directory) return directory.error();
-    struct stat status {};
-    if (::fstatat(directory->get(), kNeighborsFile, &status, AT_SYMLINK_NOFOLLOW) != 0 &&
-        errno == ENOENT) {
-        return std::optional<Neighbors>();
-    }
+    if (lacks_file(directory->get(), kNeighborsFile)) return std::optional<Neighbors>();
     const std::string path = model.path() + "/" + kNeighborsFile;
     auto file = open_file_at(directory->get(), kNeighborsFile, path);
     if (!file) return file.error();

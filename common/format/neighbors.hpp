@@ -85,6 +85,11 @@ class Neighbors {
     /// Whether the file still has the size that it had when it was opened
     /// (MappedFile::has_kept_its_size).
     bool has_kept_its_size() const { return file_.has_kept_its_size(); }
+    /// Whether the file `neighbors` of a directory is the one that was opened, unchanged
+    /// (MappedFile::is_still).
+    bool is_still_at(int directory_fd) const {
+        return file_.is_still(directory_fd, kNeighborsFile);
+    }
     /// The mapped file.
     std::span<const std::byte> mapped() const { return file_.bytes(); }
 

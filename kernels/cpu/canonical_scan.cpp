@@ -64,8 +64,8 @@ struct BatchQuery {
     std::vector<const QueryVector*> vectors;  // of CosMul: the positives, then the negatives
     const Eligible eligible;
 
-    BatchQuery(const Query& of, const format::Model& model, const RowLists& lists, bool passed)
-        : best(of.k, of.filter.min_score), query(of), eligible(of, model, lists, passed) {
+    BatchQuery(const Query& of, const format::Model& model, bool passed)
+        : best(of.k, of.filter.min_score), query(of), eligible(of, model, passed) {
         if (const auto* cosine = std::get_if<Cosine>(&of.kind)) {
             vectors = {&cosine->vector};
         } else if (const auto* counting = std::get_if<CountBefore>(&of.kind)) {
@@ -154,12 +154,12 @@ struct CanonicalScan::Batch {
     std::size_t vector_count = 0;
 
     /// `width`: most vectors of a group. `passed`: as for Eligible.
-    Batch(std::span<const Query* const> asked, const format::Model& model, const RowLists& lists,
-          std::size_t width, bool passed) {
+    Batch(std::span<const Query* const> asked, const format::Model& model, std::size_t width,
+          bool passed) {
         std::vector<const QueryVector*> vectors;
         for (const Query* query : asked) {
             assert(query->k > 0);
-            BatchQuery& batch_query = queries.emplace_back(*query, model, lists, passed);
+            BatchQuery& batch_query = queries.emplace_back(*query, model, passed);
             for (const QueryVector* vector : batch_query.vectors) {
                 assert(vector->values.size() == model.dim() && vector->norm > 0);
                 vectors.push_back(vector);
@@ -183,16 +183,14 @@ struct CanonicalScan::Worker {
     Worker(const Batch& batch, std::size_t tile_rows) : dots(batch.vector_count * tile_rows) {}
 };
 
-CanonicalScan::CanonicalScan(const format::Model& model, const RowLists& lists,
-                             const DotKernel& kernel)
+CanonicalScan::CanonicalScan(const format::Model& model, const DotKernel& kernel)
     : model_(model),
-      lists_(lists),
       kernel_(kernel),
       tile_rows_(std::max<std::size_t>(1, kTileBytes / (model.dim() * sizeof(float)))) {}
 
 void CanonicalScan::run(std::span<const Query* const> queries, RowRange range,
                         std::span<Answer* const> answers, ThreadPool& pool) const {
-    Batch batch(queries, model_, lists_, kernel_.width, false);
+    Batch batch(queries, model_, kernel_.width, false);
     std::vector<Worker> workers(pool.size(), Worker(batch, tile_rows_));
     const auto work = [&](unsigned worker, std::size_t begin, std::size_t end) {
         for (std::size_t at = begin; at < end; at += tile_rows_) {
@@ -209,7 +207,7 @@ void CanonicalScan::run(std::span<const Query* const> queries, RowRange range,
 
 void CanonicalScan::run(std::span<const Query* const> queries, std::span<const Row> rows,
                         std::span<Answer* const> answers, ThreadPool& pool) const {
-    Batch batch(queries, model_, lists_, kernel_.width, true);
+    Batch batch(queries, model_, kernel_.width, true);
     const std::size_t dim = model_.dim();
     const std::size_t tile_rows = std::min(tile_rows_, kChosenGrain);
     std::vector<Worker> workers(pool.size(), Worker(batch, tile_rows));

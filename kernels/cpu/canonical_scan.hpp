@@ -23,7 +23,7 @@ class CanonicalScan {
     static constexpr std::size_t kMaxVectors = 64;
 
     /// All must outlive it.
-    CanonicalScan(const format::Model& model, const RowLists& lists, const DotKernel& kernel);
+    CanonicalScan(const format::Model& model, const DotKernel& kernel);
 
     /// Answers queries[i] over the rows of `range` and stores the answer in answers[i]. The
     /// queries' own filter.rows are ignored. Throws std::bad_alloc.
@@ -42,7 +42,6 @@ class CanonicalScan {
     void score(Batch& batch, Worker& worker, const ScanTile& tile) const;
 
     const format::Model& model_;
-    const RowLists& lists_;
     const DotKernel& kernel_;
     const std::size_t tile_rows_;
 };

@@ -72,33 +72,34 @@ bool suits_plane(const Query& query) {
 }
 
 /// What a filter asks but for its least score, for a map.
-using FilterKey = std::tuple<std::uint32_t, std::size_t, std::size_t, ListMask, ListMask>;
+using FilterKey =
+    std::tuple<std::uint32_t, std::size_t, std::size_t, ListMask, ListMask, std::uint64_t>;
 
 FilterKey key_of(const Filter& filter) {
     // No range is after all others.
     const RowRange rows = filter.rows.value_or(RowRange{kNoRange, kNoRange});
-    return {filter.rank_below, rows.first, rows.last, filter.within, filter.without};
+    const std::uint64_t lists = filter.names_lists() ? filter.lists->serial() : 0;
+    return {filter.rank_below, rows.first, rows.last, filter.within, filter.without, lists};
 }
 
 class CpuEngine final : public Engine {
   public:
     CpuEngine(const format::Model& model, const DotKernel& kernel, const EngineOptions& options)
         : model_(model),
-          lists_(options.lists),
           kernel_(kernel),
           plane_kernel_(options.planes ? plane_kernel_for(kernel.name) : nullptr),
           pool_(options.threads, kPatience),
-          scan_(model, *lists_, kernel) {
+          scan_(model, kernel) {
         if (plane_kernel_ == nullptr) return;
         for (unsigned thread = 0; thread < pool_.size(); ++thread) alone_.emplace_back(1U);
         const auto begin = std::chrono::steady_clock::now();
         plane_.emplace(model, pool_);
-        plane_pass_.emplace(model, *lists_, kernel, view(*plane_, plane_kernel_->loop));
+        plane_pass_.emplace(model, kernel, view(*plane_, plane_kernel_->loop));
         log_plane(options, "4-bit", plane_->bytes().size(), plane_->stored(), ms_since(begin));
         if (!options.fine_plane || plane_kernel_->fine_loop.width == 0) return;
         const auto fine_begin = std::chrono::steady_clock::now();
         fine_plane_.emplace(model, pool_);
-        fine_pass_.emplace(model, *lists_, kernel,
+        fine_pass_.emplace(model, kernel,
                            view(*fine_plane_, plane_->uncovered(), plane_kernel_->fine_loop));
         log_plane(options, "7-bit", fine_plane_->bytes().size(), false, ms_since(fine_begin));
     }
@@ -121,7 +122,6 @@ class CpuEngine final : public Engine {
                    std::span<Answer* const> answers);
 
     const format::Model& model_;
-    const std::shared_ptr<const RowLists> lists_;
     const DotKernel& kernel_;
     const PlaneKernel* const plane_kernel_;  // null: every query is answered by scans
     ThreadPool pool_;
@@ -205,7 +205,7 @@ bool CpuEngine::leaves_few_rows(const Query& query) const {
     const bool by_plane = plane_ && suits_plane(query);
     // A pass over the plane finds the words of a limit on ranks sooner than their ranks are read.
     if (by_plane) filter.rank_below = Filter().rank_below;
-    const std::size_t left = most_rows(filter, model_.rows(), *lists_);
+    const std::size_t left = most_rows(filter, model_.rows());
     if (by_plane && left > kMaxShortList) return false;
     return left < rows && left <= rows / (by_plane ? kFewOfPlane : kFewOfScan) + 1;
 }
@@ -214,12 +214,13 @@ bool CpuEngine::leaves_few_rows(const Query& query) const {
 std::vector<Row> CpuEngine::rows_left(const Query& query) const {
     Query of_filter;
     of_filter.filter = query.filter;
-    const Eligible eligible(of_filter, model_, *lists_);
+    const Eligible eligible(of_filter, model_);
     const RowRange range = query.filter.rows.value_or(RowRange{0, model_.rows()});
     std::vector<Row> left;
     const ListMask within = query.filter.within;
+    const RowLists* const lists = query.filter.lists;
     const auto list =
-        within != 0 ? lists_->short_list(lists_->shortest(within)) : std::span<const Row>();
+        within != 0 ? lists->short_list(lists->shortest(within)) : std::span<const Row>();
     if (!list.empty()) {
         const auto first = std::ranges::lower_bound(list, range.first);
         std::copy_if(first, std::lower_bound(first, list.end(), range.last),

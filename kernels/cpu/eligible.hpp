@@ -18,16 +18,14 @@ namespace gloved::kernels::cpu {
 /// starts at min_score.
 class Eligible {
   public:
-    /// `query`, `model` and `lists` must outlive it. `passed`: only rows that meet the filter are
-    /// tested.
-    Eligible(const Query& query, const format::Model& model, const RowLists& lists,
-             bool passed = false)
+    /// `query` and `model` must outlive it. `passed`: only rows that meet the filter are tested.
+    Eligible(const Query& query, const format::Model& model, bool passed = false)
         : filter_(query.filter), excluded_(query.excluded) {
         std::ranges::sort(excluded_);
         excluded_.erase(std::unique(excluded_.begin(), excluded_.end()), excluded_.end());
         if (passed) return;
         if (filter_.rank_below != std::numeric_limits<std::uint32_t>::max()) ranks_ = model.ranks();
-        if (filter_.names_lists()) memberships_ = lists.memberships();
+        if (filter_.names_lists()) memberships_ = filter_.lists->memberships();
     }
     /// Whether every row passes but the excluded ones.
     bool takes_all_others() const { return ranks_.empty() && memberships_.empty(); }

@@ -63,10 +63,9 @@ struct PlanePass::BatchQuery {
     // hits too: hence apart from them.
     BestHits bounded;
 
-    BatchQuery(const Query& query, const format::Model& model, const RowLists& lists,
-               const PlaneView& plane)
+    BatchQuery(const Query& query, const format::Model& model, const PlaneView& plane)
         : vector(std::get<Cosine>(query.kind).vector),
-          eligible(query, model, lists),
+          eligible(query, model),
           components(std::array{&vector}),
           digits(planes::make_plane_query(vector)),
           facts(digits.high_facts),
@@ -141,10 +140,8 @@ PlaneView view(const planes::FinePlane& plane, std::span<const Row> uncovered,
             .uncovered = uncovered};
 }
 
-PlanePass::PlanePass(const format::Model& model, const RowLists& lists, const DotKernel& kernel,
-                     const PlaneView& plane)
+PlanePass::PlanePass(const format::Model& model, const DotKernel& kernel, const PlaneView& plane)
     : model_(model),
-      lists_(lists),
       kernel_(kernel),
       plane_(plane),
       tile_groups_(std::max<std::size_t>(1, kTileBytes / plane.group_bytes)) {}
@@ -152,7 +149,7 @@ PlanePass::PlanePass(const format::Model& model, const RowLists& lists, const Do
 void PlanePass::run(std::span<const Query* const> queries, RowRange range,
                     std::span<Answer* const> answers, ThreadPool& pool) const {
     BatchQueries batch_queries;
-    for (const Query* query : queries) batch_queries.emplace_back(*query, model_, lists_, plane_);
+    for (const Query* query : queries) batch_queries.emplace_back(*query, model_, plane_);
     const std::size_t width = plane_.loop.width;
     std::vector<QueryBlock> blocks;
     std::vector<const planes::PlaneQuery*> block_queries;

@@ -47,9 +47,8 @@ PlaneView view(const planes::FinePlane& plane, std::span<const Row> uncovered,
 /// alone.
 class PlanePass {
   public:
-    /// Model, lists, kernel and plane must outlive the PlanePass.
-    PlanePass(const format::Model& model, const RowLists& lists, const DotKernel& kernel,
-              const PlaneView& plane);
+    /// Model, kernel and plane must outlive the PlanePass.
+    PlanePass(const format::Model& model, const DotKernel& kernel, const PlaneView& plane);
 
     /// Answers queries[i] over the rows of `range` and stores the answer in answers[i], on the
     /// threads of `pool`. Each query is a Cosine; its own filter.rows is ignored. Throws
@@ -79,7 +78,6 @@ class PlanePass {
                         ThreadPool& pool) const;
 
     const format::Model& model_;
-    const RowLists& lists_;
     const DotKernel& kernel_;
     const PlaneView plane_;
     const std::size_t tile_groups_;

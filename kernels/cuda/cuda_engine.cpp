@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <iterator>
 #include <mutex>
@@ -83,7 +85,7 @@ class CudaEngine final : public Engine {
         if (broken_) return Error{ErrorCode::device, "a CUDA call has failed before"};
         std::vector<Answer> answers(queries.size());
         meanwhile_ = meanwhile;
-        const Status done = answer(queries, answers);
+        const Status done = answer_all(queries, answers);
         meanwhile_ = nullptr;
         if (!done) {
             broken_ = true;
@@ -93,11 +95,8 @@ class CudaEngine final : public Engine {
     }
 
   private:
-    CudaEngine(const format::Model& model, std::shared_ptr<const RowLists> lists, EnginePlan plan)
-        : model_(model),
-          lists_(std::move(lists)),
-          plan_(std::move(plan)),
-          threads_(device_threads(), kThreadPatience) {}
+    CudaEngine(const format::Model& model, EnginePlan plan)
+        : model_(model), plan_(std::move(plan)), threads_(device_threads(), kThreadPatience) {}
 
     unsigned device_threads() const { return static_cast<unsigned>(plan_.shards.size()); }
     /// Calls work(i) for each device on its own thread. Returns the error that came first: others
@@ -109,10 +108,14 @@ class CudaEngine final : public Engine {
     Status create_devices(const EngineOptions& options);
     Status upload(const EngineOptions& options);
     Status fill(const planes::Plane* plane, bool pin);
-    Status fill_lists();
     /// Sets what description() and facts() return, and logs how long loading took.
     void describe(const EngineOptions& options);
 
+    /// Answers queries that may name lists of several RowLists.
+    Status answer_all(std::span<const Query> queries, std::vector<Answer>& answers);
+    /// Copies these lists to the devices, unless they are there.
+    Status hold(const RowLists& lists);
+    /// Answers queries that name no other lists than the devices hold.
     Status answer(std::span<const Query> queries, std::vector<Answer>& answers);
     /// Lets each device answer a part of the queries, but for those of which `by_rows` is true.
     Status answer_by_queries(std::span<const Query> queries, const std::vector<bool>& by_rows,
@@ -146,7 +149,6 @@ class CudaEngine final : public Engine {
     };
 
     const format::Model& model_;
-    const std::shared_ptr<const RowLists> lists_;
     EnginePlan plan_;
     LoadTimes load_;
     Registration registration_;  // of the vectors, where devices read them in place
@@ -154,9 +156,48 @@ class CudaEngine final : public Engine {
     ThreadPool threads_;                                  // one for each device
     std::string description_;
     GpuFacts facts_;
+    std::uint64_t held_lists_ = 0;  // RowLists::serial of those that the devices hold; 0: none
     bool broken_ = false;
     std::function<void()> meanwhile_;  // of the run that is under way, until it is called
 };
+
+Status CudaEngine::answer_all(std::span<const Query> queries, std::vector<Answer>& answers) {
+    std::vector<const RowLists*> named;
+    for (const Query& query : queries) {
+        const RowLists* const lists = query.filter.names_lists() ? query.filter.lists : nullptr;
+        if (lists != nullptr && std::ranges::find(named, lists) == named.end())
+            named.push_back(lists);
+    }
+    if (named.empty()) return answer(queries, answers);
+    if (named.size() == 1) {
+        if (Status held = hold(*named[0]); !held) return held;
+        return answer(queries, answers);
+    }
+    // Lists were replaced a moment ago. Queries that name none go with the first ones.
+    for (const RowLists* lists : named) {
+        std::vector<std::size_t> places;
+        std::vector<Query> those;
+        for (std::size_t i = 0; i < queries.size(); ++i) {
+            const Filter& filter = queries[i].filter;
+            if ((filter.names_lists() ? filter.lists : named[0]) != lists) continue;
+            places.push_back(i);
+            those.push_back(queries[i]);
+        }
+        if (Status held = hold(*lists); !held) return held;
+        std::vector<Answer> theirs(those.size());
+        if (Status done = answer(those, theirs); !done) return done;
+        for (std::size_t i = 0; i < places.size(); ++i) answers[places[i]] = std::move(theirs[i]);
+    }
+    return {};
+}
+
+Status CudaEngine::hold(const RowLists& lists) {
+    assert(plan_.residency.lists);
+    if (held_lists_ == lists.serial()) return {};
+    Status done = on_all([&](std::size_t i) { return devices_[i]->shard().fill_lists(lists); });
+    if (done) held_lists_ = lists.serial();
+    return done;
+}
 
 Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& answers) {
     std::vector<std::size_t> by_rows;
@@ -254,7 +295,7 @@ RowRange CudaEngine::rows_of(const Query& query, std::size_t device) const {
 }
 
 bool CudaEngine::prefers_rows(const Query& query, std::size_t queries) const {
-    const std::size_t rows = most_rows(query.filter, model_.rows(), *lists_);
+    const std::size_t rows = most_rows(query.filter, model_.rows());
     return devices_.size() > 1 && rows > kMaxFewRows && (queries == 1 || scores_every_row(query));
 }
 
@@ -271,7 +312,7 @@ Status CudaEngine::on_all(const std::function<Status(std::size_t)>& work) {
 
 Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
                                                    const EngineOptions& options, EnginePlan plan) {
-    std::unique_ptr<CudaEngine> engine(new CudaEngine(model, options.lists, std::move(plan)));
+    std::unique_ptr<CudaEngine> engine(new CudaEngine(model, std::move(plan)));
     if (Status done = engine->lock_vectors(); !done) return done.error();
     std::optional<planes::Plane> plane;
     if (engine->plan_.residency.plane) {
@@ -284,7 +325,6 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
     if (Status done = engine->upload(options); !done) return done.error();
     const bool pin = options.pin && engine->holds_vectors();
     if (Status done = engine->fill(plane ? &*plane : nullptr, pin); !done) return done.error();
-    if (Status done = engine->fill_lists(); !done) return done.error();
     engine->describe(options);
     return std::unique_ptr<Engine>(std::move(engine));
 }
@@ -366,10 +406,6 @@ Status CudaEngine::fill(const planes::Plane* plane, bool pin) {
     }
     load_.prepare_ms = ms_since(begun);
     return done;
-}
-
-Status CudaEngine::fill_lists() {
-    return on_all([&](std::size_t i) { return devices_[i]->shard().fill_lists(*lists_); });
 }
 
 void CudaEngine::describe(const EngineOptions& options) {

@@ -191,10 +191,8 @@ Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& 
         for (DeviceFacts& device : *devices) device.shape.wgmma = false;
     }
     const bool code_tiles = options.planes && options.int8_pass;
-    const Residency whole{.vectors = true,
-                          .plane = options.planes,
-                          .code_tiles = code_tiles,
-                          .lists = options.lists->size() > 0};
+    const Residency whole{
+        .vectors = true, .plane = options.planes, .code_tiles = code_tiles, .lists = options.lists};
     const auto needs_of = [&](const EnginePlan& plan) {
         return MemoryNeeds(plan, model.dim(), options.gpu_memory_bytes);
     };

@@ -113,7 +113,8 @@ class Shard {
     /// Copies this shard's groups of the model's plane to the device, and waits. The copy is faster
     /// if they are page-locked.
     Status fill_plane(const planes::Plane& plane);
-    /// Copies to the device which lists each row is in, and waits. Call it after `fill`.
+    /// Copies to the device which lists each row is in, in place of the lists before, and waits.
+    /// Call it after `fill`, and while no query runs.
     Status fill_lists(const RowLists& lists);
     /// The number of rows of the shard in the shortest of the lists `within` whose rows the device
     /// has; nullopt if there is none.

@@ -248,8 +248,8 @@ def near(
     each vector by its length before adding. exclude="none" lets the words of terms into the
     answer.
 
-    UnknownWord: a word of terms or of only is not in the model. ZeroVector: the sum is zero. UnknownList: the
-    model does not have a list.
+    UnknownWord: a word of terms or of only is not in the model. ZeroVector: the sum is zero.
+    UnknownList: the model does not have a list.
     """
     options = _search_options(k, min, top, prefix, within, without, engine, model, fields, certify)
     options += [("norm", norm), ("exclude", exclude), *_look_up_options(unknown, case)]

@@ -101,7 +101,7 @@ EnginePath plane_path(const std::string& name, std::vector<int> devices, const S
         options.int8_pass = int8_pass;
         if (without) {
             auto residency = *without;
-            residency.lists = options.lists->size() > 0;
+            residency.lists = options.lists;
             options.gpu_memory_bytes = bytes_without_vectors(model, devices.size(), residency);
             options.host_vectors = true;
         }

@@ -78,8 +78,7 @@ EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By
         options.wgmma = by != By::int8_mma;
         const bool alone = by == By::plane_alone || by == By::both_alone || by == By::int8_alone;
         options.host_vectors = alone;
-        if (alone)
-            options.gpu_memory_bytes = codes_alone_bytes(model, by, options.lists->size() > 0);
+        if (alone) options.gpu_memory_bytes = codes_alone_bytes(model, by, options.lists);
         auto engine = require_engine("cuda", model, options);
         const kernels::GpuFacts facts = engine->gpu_facts().value();
         const bool plane = by != By::int8_alone && by != By::scores;

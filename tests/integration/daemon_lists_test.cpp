@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -16,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/row_lists.hpp"
 #include "tests/support/daemon.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/small_model.hpp"
@@ -533,6 +535,158 @@ TEST_F(Lists, RanksFromAKeptOrderEndWithAReload) {
         EXPECT_EQ(ranks, known[i % 2 == 0 ? 0 : 1]) << i;
     }
     EXPECT_NE(known[0], known[1]);
+}
+
+/// Lists of a directory, of which --list has one of its own.
+class ListDirectory : public testing::Test {
+  protected:
+    ListDirectory() {
+        std::filesystem::create_directory(dir_ / "lists");
+        write_file(dir_ / "own", "w1\nw2\n");
+        put("own", "w3\n");
+        put("pets.txt", "w4\nw5\nw6\n");
+        make_model(dir_ / "m", random_entries(kRows, 8, 1));
+    }
+    void start() {
+        daemon_.emplace(
+            "m=" + (dir_ / "m"),
+            std::vector<std::string>{"--list", "own=" + (dir_ / "own"), "--lists", dir_ / "lists"});
+        connection_.emplace(daemon_->socket_path());
+    }
+    void put(const std::string& name, const std::string& text) {
+        write_file(dir_ / "new", text);
+        std::filesystem::rename(dir_ / "new", dir_ / ("lists/" + name));
+    }
+    /// Name and number of words of each list.
+    Lines lists() {
+        Lines shown;
+        for (const std::string& line : connection_->ask("LISTS").lines)
+            shown.push_back(column(line, 0) + " " + column(line, 1));
+        return shown;
+    }
+    std::string reload() { return connection_->ask("RELOAD").status; }
+
+    TempDir dir_;
+    std::optional<Daemon> daemon_;
+    std::optional<Connection> connection_;
+};
+
+TEST_F(ListDirectory, HasAListForEachFile) {
+    put(".hidden", "w1\n");
+    put("pets.txt~", "w1\n");
+    put("no name", "w1\n");
+    std::filesystem::create_directory(dir_ / "lists/directory");
+    start();
+    EXPECT_EQ(lists(), (Lines{"own 2", "pets 3"}));
+    EXPECT_EQ(connection_->ask("NEAR within=pets exclude=none w1").lines.size(), 3U);
+    EXPECT_EQ(connection_->ask("NEAR within=own exclude=none w1").lines.size(), 2U);
+    put("day", "w7\n");
+    put("pets.txt", "w4\n");
+    EXPECT_EQ(reload(), "OK 1");
+    EXPECT_EQ(lists(), (Lines{"own 2", "day 1", "pets 1"}));
+    EXPECT_EQ(connection_->ask("NEAR within=day w1").lines.size(), 1U);
+    EXPECT_EQ(connection_->ask("NEAR within=pets exclude=none w1").lines.size(), 1U);
+    std::filesystem::remove(dir_ / "lists/pets.txt");
+    EXPECT_EQ(reload(), "OK 1");
+    EXPECT_EQ(connection_->ask("NEAR within=pets w1").status,
+              "ERR unknown_list no list \"pets\" of this model: there is own, day");
+    const Finished stopped = daemon_->stop();
+    for (const char* told :
+         {"no name\" is no list: a name", "directory\" is no list: it is no regular"})
+        EXPECT_NE(stopped.err.find(told), std::string::npos) << told << "\n" << stopped.err;
+}
+
+TEST_F(ListDirectory, ThatCannotBeReadChangesNothing) {
+    start();
+    put("day", "\xFF\xFEw");
+    EXPECT_NE(reload().find("list day: "), std::string::npos);
+    EXPECT_EQ(lists(), (Lines{"own 2", "pets 3"})) << "there were no words to keep";
+    put("day", "w1\n");
+    put("pets.txt", "");
+    EXPECT_NE(reload().find("to take the list away, remove the file"), std::string::npos);
+    EXPECT_EQ(lists(), (Lines{"own 2", "day 1", "pets 3"}));
+    put("pets", "w1\n");
+    EXPECT_NE(reload().find("two files are the list pets"), std::string::npos);
+    std::filesystem::rename(dir_ / "lists", dir_ / "away");
+    EXPECT_NE(reload().find("cannot read"), std::string::npos);
+    EXPECT_EQ(lists(), (Lines{"own 2", "day 1", "pets 3"}));
+    std::filesystem::create_directory(dir_ / "lists");
+    for (std::size_t i = 0; i < kernels::kMaxLists; ++i) put(fmt::format("l{}", i), "w1\n");
+    EXPECT_NE(reload().find("65 lists with those of --list; a model has at most 64"),
+              std::string::npos);
+    std::filesystem::remove(dir_ / "lists/l9");
+    EXPECT_EQ(reload(), "OK 1");
+    EXPECT_EQ(lists().size(), 64U);
+}
+
+TEST_F(ListDirectory, MayBeEmptyAtFirst) {
+    std::filesystem::remove_all(dir_ / "lists");
+    std::filesystem::create_directory(dir_ / "lists");
+    daemon_.emplace("m=" + (dir_ / "m"), std::vector<std::string>{"--lists", dir_ / "lists"});
+    connection_.emplace(daemon_->socket_path());
+    EXPECT_EQ(lists(), Lines{});
+    put("day", "w7\nw8\n");
+    EXPECT_EQ(reload(), "OK 1");
+    EXPECT_EQ(connection_->ask("NEAR within=day w1").lines.size(), 2U);
+}
+
+/// The engine stays as long as the model's files do: its counts go on.
+TEST_F(ListDirectory, IsReadAloneWhereTheModelIsTheSame) {
+    start();
+    const auto queries = [&] { return stat(*connection_, "queries"); };
+    for (int i = 0; i < 5; ++i) connection_->ask("NEAR within=pets w1");
+    EXPECT_EQ(queries(), 5U);
+    put("day", "w9\n");
+    EXPECT_EQ(reload(), "OK 1");
+    EXPECT_EQ(connection_->ask("NEAR within=day w1").lines.size(), 1U);
+    EXPECT_EQ(queries(), 6U);
+    EXPECT_EQ(stat(*connection_, "reloads"), 1U);
+    // The same content in files of another time may be other content.
+    std::filesystem::last_write_time(dir_ / "m/keys",
+                                     std::filesystem::file_time_type::clock::now());
+    EXPECT_EQ(reload(), "OK 1");
+    EXPECT_EQ(queries(), 0U);
+    connection_->ask("NEAR within=day w1");
+    make_model(dir_ / "m", random_entries(kRows, 8, 2));
+    EXPECT_EQ(reload(), "OK 1");
+    EXPECT_EQ(queries(), 0U);
+    EXPECT_EQ(connection_->ask("NEAR within=day w1").lines.size(), 1U);
+}
+
+/// Every rank is of the list that was there when it was asked, or of the next one.
+TEST_F(ListDirectory, ChangesUnderLoadWithoutAWrongRank) {
+    start();
+    const std::array<std::string, 2> texts = {
+        file_of(words_where([](std::size_t i) { return i % 3 == 1; })),
+        file_of(words_where([](std::size_t i) { return i % 3 == 2 || i < 40; }))};
+    std::array<Lines, 2> known;
+    for (std::size_t i = 0; i < 2; ++i) {
+        put("day", texts[i]);
+        ASSERT_EQ(reload(), "OK 1");
+        known[i] = connection_->ask("RANK within=day w5 w100").lines;
+    }
+    ASSERT_NE(known[0], known[1]);
+    std::atomic<bool> stop = false;
+    std::vector<std::thread> clients;
+    for (int client = 0; client < 3; ++client) {
+        clients.emplace_back([&] {
+            Connection connection(daemon_->socket_path());
+            while (!stop) {
+                const Lines rank = connection.ask("RANK within=day w5 w100").lines;
+                EXPECT_TRUE(rank == known[0] || rank == known[1]);
+                const Lines both = connection.ask("NEAR k=400 within=day exclude=none w5").lines;
+                EXPECT_TRUE(both.size() == 100 || both.size() == 127) << both.size();
+            }
+        });
+    }
+    for (std::size_t i = 0; i < 300; ++i) {
+        put("day", texts[i % 2]);
+        ASSERT_EQ(reload(), "OK 1");
+        for (int repeat = 0; repeat < 3; ++repeat)
+            EXPECT_EQ(connection_->ask("RANK within=day w5 w100").lines, known[i % 2]) << i;
+    }
+    stop = true;
+    for (std::thread& client : clients) client.join();
 }
 
 /// Runs gloved with wrong lists; its message and exit status.

@@ -163,11 +163,11 @@ TEST_F(ServiceManager, SignalsAreHandledFromTheBeginning) {
         if (number == SIGHUP) {
             EXPECT_EQ(next("READY=1"), "READY=1");
             const auto deadline = Clock::now() + 20s;
-            while (daemon->output().find(" replaces ") == std::string::npos &&
+            while (daemon->output().find("its files are as before") == std::string::npos &&
                    Clock::now() < deadline) {
                 std::this_thread::sleep_for(10ms);
             }
-            EXPECT_NE(daemon->output().find(" replaces "), std::string::npos)
+            EXPECT_NE(daemon->output().find("its files are as before"), std::string::npos)
                 << "it is reloaded then";
             daemon->signal(SIGTERM);
         }

@@ -199,7 +199,8 @@ TEST_F(VerifyEngines, WhatWasNamedMustBeThere) {
 }
 
 TEST_F(VerifyEngines, QuestionsAreOfEveryKindAndDependOnTheirNumberAlone) {
-    const verify::Questions questions(model_, 4, 0);
+    const kernels::RowLists no_lists;
+    const verify::Questions questions(model_, 4, no_lists);
     std::set<std::size_t> ks;
     std::size_t raw = 0;
     std::size_t least = 0;
@@ -209,7 +210,7 @@ TEST_F(VerifyEngines, QuestionsAreOfEveryKindAndDependOnTheirNumberAlone) {
     for (std::size_t number = 5000; number-- > 0;) {
         const verify::Question question = questions.at(number);
         ASSERT_EQ(verify::describe(model_, question),
-                  verify::describe(model_, verify::Questions(model_, 4, 0).at(number)));
+                  verify::describe(model_, verify::Questions(model_, 4, no_lists).at(number)));
         const Query& query = question.query;
         kinds.insert(query.kind.index());
         ks.insert(std::min(query.k, model_.rows()));

@@ -8,6 +8,7 @@ FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "every_option.co
 # Where they say that models, lists and the socket are.
 MODELS, SOCKETS = "/var/lib/gloved", "/run/gloved"
 ANIMALS = "cat\ndog\nhorse\nfish\nbird\nsnake\n"
+PETS = "cat\ndog\n"
 # Answered as the settings `list`, `case` and `unknown` say.
 QUESTIONS = (
     b"NEAR k=3 KING - man + woman",
@@ -16,6 +17,15 @@ QUESTIONS = (
 )
 # Options of the command line alone.
 NOT_IN_A_FILE = {"config", "check", "help", "version"}
+
+
+def write_lists(directory):
+    """Writes the lists that the settings name, and one for their directory of lists."""
+    with open(os.path.join(directory, "animals.txt"), "w", encoding="utf-8") as file:
+        file.write(ANIMALS)
+    os.mkdir(os.path.join(directory, "lists"))
+    with open(os.path.join(directory, "lists", "pets.txt"), "w", encoding="utf-8") as file:
+        file.write(PETS)
 
 
 def settings_in(text):

@@ -161,7 +161,7 @@ inline Lists lists_for(Row rows) {
 }
 
 /// Filters that name these lists, alone and with all others.
-inline std::vector<kernels::Filter> list_filters(Row rows) {
+inline std::vector<kernels::Filter> list_filters(Row rows, const kernels::RowLists& lists) {
     struct Masks {
         kernels::ListMask within;
         kernels::ListMask without;
@@ -184,6 +184,7 @@ inline std::vector<kernels::Filter> list_filters(Row rows) {
         filters.emplace_back();
         filters.back().within = within;
         filters.back().without = without;
+        filters.back().lists = &lists;
     }
     for (kernels::Filter& filter : std::span(filters).last(2)) {
         filter.rank_below = rows - rows / 5;
@@ -202,6 +203,7 @@ struct AskedModel {
     const TempDir dir;
     const format::Model model;
     const Lists lists = lists_for(static_cast<Row>(model.rows()));
+    const kernels::RowLists row_lists{model.rows(), lists};
     Oracle oracle{model, lists};
 
   private:
@@ -267,7 +269,7 @@ class EveryPath : public PathTest {
                 return std::make_unique<AskedModel>(awkward_entries(rows, dim, rows * 31 + dim));
             });
         kernels::EngineOptions options;
-        options.lists = std::make_shared<const kernels::RowLists>(asked.model.rows(), asked.lists);
+        options.lists = true;
         start(asked, options);
     }
 
@@ -291,7 +293,7 @@ class EveryPath : public PathTest {
     /// Filters of every kind, those of lists too.
     std::vector<kernels::Filter> filters() const {
         auto filters = filters_for(rows());
-        std::ranges::copy(list_filters(rows()), std::back_inserter(filters));
+        std::ranges::copy(list_filters(rows(), asked_->row_lists), std::back_inserter(filters));
         return filters;
     }
 };
@@ -380,7 +382,7 @@ TEST_P(EveryPath, FewRowsEqualTheOracle) {
             queries.push_back(query);
             query.filter = {};
         }
-        for (const kernels::Filter& filter : list_filters(rows())) {
+        for (const kernels::Filter& filter : list_filters(rows(), asked_->row_lists)) {
             query.filter = filter;
             queries.push_back(query);
         }
@@ -392,6 +394,36 @@ TEST_P(EveryPath, FewRowsEqualTheOracle) {
     }
     ask(queries);
     for (const Query& query : queries) ask(query);
+}
+
+/// Lists that were replaced a moment ago: queries of one batch name the old ones and the new ones.
+TEST_P(EveryPath, QueriesFindTheListsThatTheyName) {
+    Lists others = asked_->lists;
+    std::ranges::rotate(others, others.begin() + 2);
+    const kernels::RowLists replaced(model().rows(), others);
+    Oracle after(model(), others);
+    const auto vector = vectors().back();
+    std::vector<Query> queries;
+    for (const kernels::RowLists* lists : {&asked_->row_lists, &replaced}) {
+        for (const kernels::Filter& filter : list_filters(rows(), *lists)) {
+            queries.push_back({kernels::Cosine{vector_of(vector)}, 10, {3}, filter});
+            queries.push_back(
+                {kernels::CountBefore{vector_of(vector), rows() / 3}, 10, {}, filter});
+        }
+    }
+    queries.push_back({kernels::Cosine{vector_of(vector)}, 10, {}, {}});
+    std::ranges::shuffle(queries, std::mt19937(5));
+    const auto expect = [&](std::span<const Query> asked) {
+        const auto answers = run_all(*engine_, asked);
+        for (std::size_t i = 0; i < asked.size(); ++i) {
+            Oracle& right = asked[i].filter.lists == &replaced ? after : oracle();
+            const Answer wanted = right.answer(asked[i]);
+            expect_identical(answers[i].hits, wanted.hits, describe(asked[i]));
+            EXPECT_EQ(answers[i].count, wanted.count) << describe(asked[i]);
+        }
+    };
+    expect(queries);
+    for (const Query& query : std::span(queries).first(12)) expect({&query, 1});
 }
 
 TEST_P(EveryPath, ManyExclusionsEqualTheOracle) {

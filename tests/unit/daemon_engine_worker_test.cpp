@@ -72,10 +72,7 @@ class EngineWorkerTest : public testing::Test {
         worker_ = nullptr;
         batches_.clear();
         worker_ = std::make_unique<EngineWorker>(
-            "m", model_,
-            std::make_shared<const Vocabulary>(model_, WordLists(), CaseIndex(*model_),
-                                               LookUpRules()),
-            std::make_unique<NotingEngine>(batches_), settings_);
+            "m", model_, std::make_unique<NotingEngine>(batches_), settings_);
     }
     void ask(Client& client, std::size_t loop) {
         auto job = std::make_shared<Job>();

@@ -75,7 +75,12 @@ TEST(RankCache, KeysAreEqualForRanksInOneOrderAlone) {
     std::get<kernels::CountBefore>(same.kind).row = 8;
     same.k = 99;
     EXPECT_EQ(RankCache::key_of(same), key);
-    std::vector<kernels::Query> others(8, base);
+    const kernels::RowLists lists;
+    const kernels::RowLists other_lists;
+    same.filter.lists = &lists;
+    EXPECT_EQ(RankCache::key_of(same), key) << "it names none";
+    std::vector<kernels::Query> others(9, base);
+    for (kernels::Query& other : others) other.filter.lists = &lists;
     std::get<kernels::CountBefore>(others[0].kind).vector.values[1] = 3;
     others[1].filter.rank_below = 10;
     others[2].filter.rows = kernels::RowRange{0, 0};
@@ -84,6 +89,8 @@ TEST(RankCache, KeysAreEqualForRanksInOneOrderAlone) {
     others[5].filter.without = 1;
     others[6].excluded = {3};
     others[7].filter.rows = kernels::RowRange{0, 5};
+    others[8].filter.within = 1;
+    others[8].filter.lists = &other_lists;
     std::set<std::string> keys = {key};
     for (const kernels::Query& other : others) keys.insert(RankCache::key_of(other));
     EXPECT_EQ(keys.size(), 1 + others.size());

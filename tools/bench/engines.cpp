@@ -67,7 +67,6 @@ bool is_on_device(EngineKind kind) { return kind == EngineKind::cuda; }
 /// Makes one engine and prints how long that took, and the engine's messages.
 Result<NamedEngine> make_engine(EngineKind kind, const std::string& simd,
                                 const DeviceChoice& devices, const format::Model& model,
-                                const std::shared_ptr<const kernels::RowLists>& lists,
                                 const Settings& settings) {
     NamedEngine named;
     named.on_device = is_on_device(kind);
@@ -83,7 +82,7 @@ Result<NamedEngine> make_engine(EngineKind kind, const std::string& simd,
     options.wgmma = settings.wgmma;
     options.gpu_memory_bytes = settings.gpu_memory_bytes;
     options.time_device = true;
-    options.lists = lists;
+    options.lists = !settings.within.empty();
     options.log = [&](const std::string& line) { said.emplace_back(ms_since(begin), line); };
     auto engine = kernels::make_engine(kind, model, options);
     const double ms = ms_since(begin);
@@ -114,22 +113,21 @@ Result<NamedEngine> make_engine(EngineKind kind, const std::string& simd,
     return named;
 }
 
-std::shared_ptr<const kernels::RowLists> make_lists(const format::Model& model,
-                                                    const Settings& settings) {
+std::vector<std::vector<format::Row>> make_lists(const format::Model& model,
+                                                 const Settings& settings) {
     std::mt19937_64 random(settings.seed);
     std::vector<std::vector<format::Row>> lists;
     for (const std::size_t size : settings.within)
         lists.push_back(random_list(model.rows(), size, random));
-    return std::make_shared<const kernels::RowLists>(model.rows(), std::move(lists));
+    return lists;
 }
 
 Result<std::vector<NamedEngine>> make_engines(const format::Model& model,
                                               const Settings& settings) {
-    const auto lists = make_lists(model, settings);
     std::vector<NamedEngine> engines;
     const auto add = [&](EngineKind kind, const std::string& simd,
                          const DeviceChoice& devices) -> Status {
-        auto engine = make_engine(kind, simd, devices, model, lists, settings);
+        auto engine = make_engine(kind, simd, devices, model, settings);
         if (!engine) return engine.error();
         engines.push_back(*std::move(engine));
         return {};
@@ -180,7 +178,8 @@ class EngineBenchmark {
         : model_(model),
           settings_(settings),
           pool_(settings.threads),
-          words_(model, settings.seed) {}
+          words_(model, settings.seed),
+          lists_(model.rows(), make_lists(model, settings)) {}
     // Contenders hold references to this object.
     EngineBenchmark(const EngineBenchmark&) = delete;
     EngineBenchmark& operator=(const EngineBenchmark&) = delete;
@@ -310,7 +309,9 @@ class EngineBenchmark {
         if (!fresh) return fresh.error();
         queries_ = *std::move(fresh);
         for (kernels::Query& query : queries_) {
-            if (list) query.filter.within = kernels::ListMask{1} << *list;
+            if (!list) continue;
+            query.filter.within = kernels::ListMask{1} << *list;
+            query.filter.lists = &lists_;
         }
         if (named.on_device) {
             for (std::size_t i = 0; i < kWarmingQueries; ++i) {
@@ -450,6 +451,7 @@ class EngineBenchmark {
     const Settings& settings_;
     kernels::ThreadPool pool_;
     RandomWords words_;
+    const kernels::RowLists lists_;  // of Settings::within
     std::vector<float> dots_;
     std::vector<float> matrix_;  // queries, side by side
     std::vector<kernels::Query> queries_;

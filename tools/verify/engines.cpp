@@ -294,10 +294,9 @@ Way make_way(const Model& model, const kernels::EngineEntry& entry, const std::s
 
 }  // namespace
 
-std::vector<Way> all_ways(const Model& model, std::size_t threads, const DeviceChoice& devices,
-                          std::shared_ptr<const kernels::RowLists> lists) {
+std::vector<Way> all_ways(const Model& model, std::size_t threads, const DeviceChoice& devices) {
     kernels::EngineOptions options;
-    options.lists = std::move(lists);
+    options.lists = true;
     options.threads = static_cast<unsigned>(threads);
     options.devices = devices;
     std::vector<Way> ways;
@@ -366,9 +365,10 @@ Result<std::vector<Way>> choose_ways(std::vector<Way> ways, const EngineChecks& 
 
 Status check_engines(const Model& model, const std::vector<Way>& ways, const EngineChecks& checks,
                      const std::atomic<bool>& stop, const Reporter& report) {
+    const kernels::RowLists lists(model.rows(), checks.lists);
     const Round round{model,
                       checks.lists,
-                      Questions(model, checks.seed, checks.lists.size()),
+                      Questions(model, checks.seed, lists),
                       batch_sizes(checks.answers, checks.seed),
                       checks.answers,
                       checks.threads,

@@ -13,7 +13,6 @@
 #include "common/format/model.hpp"
 #include "common/result.hpp"
 #include "kernels/engine.hpp"
-#include "kernels/row_lists.hpp"
 #include "tools/verify/check.hpp"
 #include "tools/verify/oracle.hpp"
 
@@ -32,11 +31,10 @@ struct Way {
 /// Lists the cpu engine once for each instruction set of this processor, best first, then the other
 /// engines of this build; cuda uses `devices`. Each is listed without planes and with planes, and
 /// has `threads` threads. If there are several devices, «rows» is the engine in which each holds a
-/// part of the rows, and «one» the engine on the first of them. All know `lists`. The model must
-/// outlive all of them.
+/// part of the rows, and «one» the engine on the first of them. All have room for lists. The model
+/// must outlive all of them.
 std::vector<Way> all_ways(const format::Model& model, std::size_t threads,
-                          const DeviceChoice& devices = {.numbers = {}, .all = true},
-                          std::shared_ptr<const kernels::RowLists> lists = kernels::no_lists());
+                          const DeviceChoice& devices = {.numbers = {}, .all = true});
 
 /// How to check engines.
 struct EngineChecks {
@@ -46,7 +44,7 @@ struct EngineChecks {
     std::size_t threads = 1;     ///< of each engine
     std::string ways = {};       ///< names of ways, separated by commas; empty: all
     std::string reference = {};  ///< the way with which others are compared; empty: the first
-    Lists lists = {};            ///< those that the ways know; questions name them
+    Lists lists = {};            ///< those that questions name
 };
 
 /// Selects the ways that checks.ways names, all if it is empty; checks.reference, if given, is the

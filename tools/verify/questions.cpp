@@ -70,7 +70,8 @@ class Random {
 /// Draws one question.
 class QuestionMaker {
   public:
-    QuestionMaker(const Model& model, std::uint64_t seed, std::size_t lists, std::size_t number)
+    QuestionMaker(const Model& model, std::uint64_t seed, const kernels::RowLists& lists,
+                  std::size_t number)
         : model_(model),
           chance_((seed + 1) * 0x9E3779B97F4A7C15 + number),
           lists_(lists),
@@ -324,9 +325,10 @@ class QuestionMaker {
     }
 
     void draw_list_names() {
-        if (lists_ == 0 || !chance_.one_in(2)) return;
+        if (lists_.size() == 0 || !chance_.one_in(2)) return;
         kernels::Filter& filter = question_.query.filter;
-        const auto list = [&] { return kernels::ListMask{1} << chance_.below(lists_); };
+        filter.lists = &lists_;
+        const auto list = [&] { return kernels::ListMask{1} << chance_.below(lists_.size()); };
         const std::size_t of_ten = chance_.below(10);
         if (of_ten < 8) filter.within |= list();
         if (of_ten == 6) filter.within |= list();
@@ -345,7 +347,7 @@ class QuestionMaker {
 
     const Model& model_;
     Random chance_;
-    const std::size_t lists_;
+    const kernels::RowLists& lists_;
     const std::size_t number_;
     Question question_;
     std::optional<Row> near_row_;  // the row near which the last vector lies

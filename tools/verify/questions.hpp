@@ -42,8 +42,8 @@ Lists draw_lists(const format::Model& model, std::uint64_t seed);
 /// and a CountBefore.
 class Questions {
   public:
-    /// `model` must outlive it. `lists`: how many lists questions may name.
-    Questions(const format::Model& model, std::uint64_t seed, std::size_t lists)
+    /// `model` and `lists`, which questions may name, must outlive it.
+    Questions(const format::Model& model, std::uint64_t seed, const kernels::RowLists& lists)
         : model_(model), seed_(seed), lists_(lists) {}
 
     /// Question number `number`, from 0.
@@ -52,7 +52,7 @@ class Questions {
   private:
     const format::Model& model_;
     std::uint64_t seed_;
-    std::size_t lists_;
+    const kernels::RowLists& lists_;
 };
 
 /// Sizes of batches, 1 to 1,024 in mixed order, that add up to `questions`.

@@ -287,9 +287,7 @@ Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>&
         EngineChecks checks = options.asked;
         checks.threads = options.threads;
         checks.lists = draw_lists(*model, checks.seed);
-        const auto lists = std::make_shared<const kernels::RowLists>(model->rows(), checks.lists);
-        const auto ways =
-            choose_ways(all_ways(*model, options.threads, options.devices, lists), checks);
+        const auto ways = choose_ways(all_ways(*model, options.threads, options.devices), checks);
         if (!ways) {
             report({"engines", false, ways.error().message});
         } else if (Status checked = check_engines(*model, *ways, checks, stop, report); !checked) {
