@@ -37,6 +37,8 @@ constexpr std::size_t kMinDividedDim = 1024;
 /// Queries of a panel of a pass over code tiles.
 constexpr std::size_t kPanelQueries = std::size_t{CodeGrid::kWarpgroups} * kCodeBlockQueries;
 constexpr double kNone = -std::numeric_limits<double>::infinity();
+/// Few rows are one in so many of the device's, at most.
+constexpr std::size_t kFewShare = 8;
 
 /// The largest run of queries that a pass over the plane answers faster than one over code tiles,
 /// by measurement (docs/performance-history.md): the more components, the more the rows cost that
@@ -164,10 +166,9 @@ bool DeviceEngine::plane_pass_serves(const Task& task, std::size_t queries) cons
 }
 
 bool DeviceEngine::few_rows_serve(const Task& task) const {
-    constexpr std::size_t kFew = 8;  // of the device's rows, one in so many at most
     return shard_->serves_few_rows() && task.k <= kMaxBatchHits &&
            task.k_plus_excluded() <= kMaxBatchKPlusExcluded &&
-           rows_left(task) <= std::min<std::size_t>(kMaxFewRows, shard_->rows().size() / kFew);
+           rows_left(task) <= std::min<std::size_t>(kMaxFewRows, shard_->rows().size() / kFewShare);
 }
 
 std::size_t DeviceEngine::rows_left(const Task& task) const {
@@ -360,16 +361,22 @@ Status DeviceEngine::take_answers(std::span<const Task> tasks, std::span<const s
 /// lists suffice, otherwise the host.
 Status DeviceEngine::run_scored(std::span<Task> tasks, std::span<const std::size_t> which) {
     std::vector<std::size_t> on_host;
-    for (const ScoreResult result : {ScoreResult::maxima, ScoreResult::counts}) {
+    struct Kind {
+        ScoreResult result;
+        bool few;
+    };
+    for (const auto [result, few] :
+         {Kind{ScoreResult::maxima, false}, Kind{ScoreResult::counts, true},
+          Kind{ScoreResult::counts, false}}) {
         std::vector<std::size_t> pass;
         std::size_t vectors = 0;
         const auto run = [&]() -> Status {
             vectors = 0;
             const auto now = std::exchange(pass, {});
-            return now.empty() ? Status() : run_score_pass(tasks, now, result, on_host);
+            return now.empty() ? Status() : run_score_pass(tasks, now, result, few, on_host);
         };
         for (const std::size_t i : which) {
-            if (tasks[i].score_result() != result) continue;
+            if (tasks[i].score_result() != result || counts_few_rows(tasks[i]) != few) continue;
             const std::size_t own = vectors_of(*tasks[i].query);
             if (pass.size() == kMaxScoredQueries || vectors + own > kMaxScoreVectors) {
                 if (Status done = run(); !done) return done;
@@ -384,17 +391,18 @@ Status DeviceEngine::run_scored(std::span<Task> tasks, std::span<const std::size
     }
     for (const std::size_t& i : on_host) {
         std::vector<std::size_t> none;
-        Status done = run_score_pass(tasks, std::span(&i, 1), ScoreResult::scores, none);
+        Status done = run_score_pass(tasks, std::span(&i, 1), ScoreResult::scores, false, none);
         if (!done) return done;
     }
     return {};
 }
 
 Status DeviceEngine::run_score_pass(std::span<const Task> tasks, std::span<const std::size_t> which,
-                                    ScoreResult result, std::vector<std::size_t>& overflowed) {
+                                    ScoreResult result, bool few,
+                                    std::vector<std::size_t>& overflowed) {
     std::vector<ScoreQuery> queries;
     for (const std::size_t i : which) queries.push_back(score_query(tasks[i], result));
-    if (Status done = shard_->start_score(queries, result); !done) return done;
+    if (Status done = shard_->start_score(queries, result, few); !done) return done;
     if (Status done = wait(); !done) return done;
     double device_ms = 0;
     if (Status done = move_into(device_ms, shard_->device_ms(0)); !done) return done;
@@ -414,12 +422,20 @@ Status DeviceEngine::run_score_pass(std::span<const Task> tasks, std::span<const
             take_hits(at, 0, answer);
         }
         answer.certificate.pass = Pass::float64;
-        answer.certificate.scanned = answer.certificate.rescored = task.rows.size();
+        answer.certificate.scanned = answer.certificate.rescored =
+            few ? found.facts.rescored : task.rows.size();
         answer.certificate.rejected_below = kNone;
         answer.certificate.device_ms = device_ms;
         set_read_bytes(answer.certificate);
     }
     return {};
+}
+
+bool DeviceEngine::counts_few_rows(const Task& task) const {
+    if (task.score_result() != ScoreResult::counts) return false;
+    const std::size_t rows =
+        std::min(most_rows(task.query->filter, model_.rows()), task.rows.size());
+    return rows <= shard_->rows().size() / kFewShare;
 }
 
 ScoreQuery DeviceEngine::score_query(const Task& task, ScoreResult result) const {

@@ -112,7 +112,9 @@ class DeviceEngine {
     /// Answers tasks[which[i]] by one pass. Appends those whose ties overflow the device's lists to
     /// `overflowed`.
     Status run_score_pass(std::span<const Task> tasks, std::span<const std::size_t> which,
-                          ScoreResult result, std::vector<std::size_t>& overflowed);
+                          ScoreResult result, bool few, std::vector<std::size_t>& overflowed);
+    /// Whether to list the rows that a count's filter leaves and score these alone.
+    bool counts_few_rows(const Task& task) const;
     ScoreQuery score_query(const Task& task, ScoreResult result) const;
     /// The hit before which a CountBefore counts; nothing for another kind of query.
     std::optional<Hit> target_of(const Task& task) const;

@@ -228,6 +228,7 @@ enum QueryCounter : std::uint32_t {
     kBlocksDoneCounter,
     kRuledOutCounter,  ///< number of rows that int8 codes ruled out
     kArrivedCounter,   ///< number of blocks that have written their candidates' scores
+    kListedCounter,    ///< number of rows that launch_score lists
     kUnitCounter,      ///< number of units that warps have taken from those that are no one's own
     kCounters,
 };
@@ -291,7 +292,8 @@ struct Workspace {
     Found* found = nullptr;      ///< device: (count, kFoundCapacity), in launch_plane_pass (count,
                                  ///< kBatchFound)
     double* scores = nullptr;    ///< (rows) device, for ScoreResult::scores: canonical scores, NaN
-                                 ///< for rows that are not eligible
+                                 ///< for rows that are not eligible; for ScorePass::few the
+                                 ///< numbers of the listed rows, as uint32
     double* divisors = nullptr;  ///< (rows) device, for a query of several launch_score
     float* candidate_scores = nullptr;  ///< (count, kMaxCandidates) device, for plane_query and
                                         ///< plane_pass: canonical scores of the best rows of their
@@ -446,6 +448,9 @@ struct ScorePass {
     std::uint32_t first_unit = 0;  ///< units that no query's range leaves out altogether
     std::uint32_t last_unit = 0;
     ScoreResult result = ScoreResult::maxima;
+    /// Of ScoreResult::counts: lists the rows that a query's rank, range and lists leave, and
+    /// scores these alone; DeviceAnswer::rescored is their number. Pays where they are few.
+    bool few = false;
     /// A query with more vectors than a launch takes has several. Each but the first continues what
     /// Workspace::scores and divisors hold; each but the last goes on, and leaves it there.
     bool continues = false;

@@ -93,10 +93,27 @@ __device__ void multiply_chunk(const DeviceModel& model, const float* const (&ro
     }
 }
 
+/// The rows that a launch scores, by their places: all rows of the shard, or those of a list, which
+/// is not empty.
+template <bool kListed>
+struct ScoredRows {
+    const std::uint32_t* listed;
+    std::uint32_t count;
+
+    __device__ ScoredRows(const DeviceModel& model, const Workspace& work)
+        : listed(reinterpret_cast<const std::uint32_t*>(work.scores)),
+          count(kListed ? __ldcg(&work.counters[kListedCounter]) : model.rows) {}
+    __device__ std::uint32_t at(std::uint32_t place) const {
+        return kListed ? listed[place] : place;
+    }
+};
+
 /// Writes dots[v][r], the canonical dot products of the vectors from `first_vector` on with the
-/// rows of a unit. Behind the last row and the last vector it repeats these. One warp calls it.
-template <class Tile>
-__device__ void multiply(const DeviceModel& model, const DeviceQueries& queries, std::uint32_t unit,
+/// rows of a unit of places. Behind the last row and the last vector it repeats these. One warp
+/// calls it.
+template <class Tile, bool kListed>
+__device__ void multiply(const DeviceModel& model, const DeviceQueries& queries,
+                         const ScoredRows<kListed>& scored, std::uint32_t unit,
                          std::uint32_t first_vector, double (*dots)[kUnitRows]) {
     const unsigned lane = threadIdx.x % kCanonicalLanes;
     const unsigned team = threadIdx.x % kWarp / kCanonicalLanes;
@@ -112,8 +129,8 @@ __device__ void multiply(const DeviceModel& model, const DeviceQueries& queries,
         double sums[Tile::kRows][Tile::kVectors];
 #pragma unroll
         for (unsigned r = 0; r < Tile::kRows; ++r) {
-            const std::uint32_t row = unit * kUnitRows + first + r * kTeamsPerWarp + team;
-            rows[r] = row_of(model, min(row, model.rows - 1));
+            const std::uint32_t place = unit * kUnitRows + first + r * kTeamsPerWarp + team;
+            rows[r] = row_of(model, scored.at(min(place, scored.count - 1)));
 #pragma unroll
             for (double& sum : sums[r]) sum = 0;
         }
@@ -177,8 +194,30 @@ struct ScoreEnd {
     }
 };
 
-/// Scores rows as launch_score says.
-template <class Tile>
+/// Lists the rows that the rank, range and lists of a query leave, in any order.
+__global__ __launch_bounds__(kThreads) void list_rows(DeviceModel model, DeviceQueries queries,
+                                                      ScorePass pass, Workspace work) {
+    auto* const listed = reinterpret_cast<std::uint32_t*>(work.scores);
+    const unsigned lane = threadIdx.x % kWarp;
+    for (std::uint32_t unit = pass.first_unit + blockIdx.x * kWarps + threadIdx.x / kWarp;
+         unit < pass.last_unit; unit += gridDim.x * kWarps) {
+        const std::uint32_t row = unit * kUnitRows + lane;
+        bool taken = false;
+        for (std::uint32_t q = 0; q < pass.count && row < model.rows; ++q)
+            taken = taken || admits(queries.queries[pass.queries[q].begin], model, row);
+        const std::uint32_t all = __ballot_sync(kWholeWarp, taken);
+        if (all == 0) continue;
+        std::uint32_t first = 0;
+        if (lane == 0)
+            first =
+                atomicAdd(&work.counters[kListedCounter], static_cast<std::uint32_t>(__popc(all)));
+        first = __shfl_sync(kWholeWarp, first, 0);
+        if (taken) listed[first + __popc(all & ((1U << lane) - 1))] = row;
+    }
+}
+
+/// Scores rows as launch_score says. kListed: those of list_rows.
+template <class Tile, bool kListed>
 __global__ __launch_bounds__(kThreads, 2) void score(DeviceModel model, DeviceQueries queries,
                                                      ScorePass pass, Workspace work) {
     __shared__ double dots[kWarps][Tile::kVectors][kUnitRows];
@@ -188,15 +227,20 @@ __global__ __launch_bounds__(kThreads, 2) void score(DeviceModel model, DeviceQu
     const ScoreEnd end{model, queries, pass, work};
     if (threadIdx.x < kMaxScoredQueries) counts[threadIdx.x] = 0;
     __syncthreads();
-    for (std::uint32_t unit = pass.first_unit + blockIdx.x * kWarps + warp; unit < pass.last_unit;
+    const ScoredRows<kListed> scored(model, work);
+    const std::uint32_t first_unit = kListed ? 0 : pass.first_unit;
+    const std::uint32_t last_unit =
+        kListed ? (scored.count + kUnitRows - 1) / kUnitRows : pass.last_unit;
+    for (std::uint32_t unit = first_unit + blockIdx.x * kWarps + warp; unit < last_unit;
          unit += gridDim.x * kWarps) {
-        const std::uint32_t row = unit * kUnitRows + lane;
+        const std::uint32_t place = unit * kUnitRows + lane;
+        const std::uint32_t row = place < scored.count ? scored.at(place) : model.rows;
         const double norm = row < model.rows ? model.norms[row] : 0;
         RunningScore running;
         if (pass.continues && row < model.rows) running = {work.scores[row], work.divisors[row]};
         std::uint32_t q = 0;
         for (std::uint32_t begin = 0; begin < queries.count; begin += Tile::kVectors) {
-            multiply<Tile>(model, queries, unit, begin, dots[warp]);
+            multiply<Tile>(model, queries, scored, unit, begin, dots[warp]);
             for (std::uint32_t v = begin; v < min(begin + Tile::kVectors, queries.count); ++v) {
                 const double dot = dots[warp][v - begin][lane];
                 running.take(pass.queries[q], v,
@@ -224,11 +268,12 @@ __global__ __launch_bounds__(kThreads, 2) void score(DeviceModel model, DeviceQu
     if (!is_last_block(&work.counters[kBlocksDoneCounter])) return;
     if (threadIdx.x < pass.count) {
         std::uint32_t& count = work.counters[threadIdx.x * kCounters + kFoundCounter];
-        work.answers[threadIdx.x] = {static_cast<double>(minus_infinity()), 0, __ldcg(&count), 0,
-                                     0};
+        work.answers[threadIdx.x] = {static_cast<double>(minus_infinity()), 0, __ldcg(&count),
+                                     kListed ? scored.count : 0, 0};
         count = 0;
     }
     if (threadIdx.x == 0) work.counters[kBlocksDoneCounter] = 0;
+    if (kListed && threadIdx.x == 0) work.counters[kListedCounter] = 0;
 }
 
 /// Finds the floors of the queries from their units' maxima, a block each: the k-th largest
@@ -322,7 +367,9 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
 }  // namespace
 
 cudaError_t load_score_kernels() {
-    return load_each(score<OneVector>, score<FourVectors>, score<EightVectors>, threshold, collect);
+    return load_each(score<OneVector, false>, score<FourVectors, false>, score<EightVectors, false>,
+                     score<OneVector, true>, score<EightVectors, true>, list_rows, threshold,
+                     collect);
 }
 
 cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries,
@@ -330,9 +377,16 @@ cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries,
                          cudaStream_t stream) {
     const unsigned blocks = blocks_of_rounds(
         static_cast<unsigned>(shape.processors) * kBlocksPerProcessor, kWarps * kUnitRows);
-    const auto kernel = queries.count == 1   ? score<OneVector>
-                        : queries.count <= 4 ? score<FourVectors>
-                                             : score<EightVectors>;
+    if (pass.few) {
+        list_rows<<<blocks, kThreads, 0, stream>>>(model, queries, pass, work);
+        if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
+        const auto kernel = queries.count == 1 ? score<OneVector, true> : score<EightVectors, true>;
+        kernel<<<blocks, kThreads, 0, stream>>>(model, queries, pass, work);
+        return cudaGetLastError();
+    }
+    const auto kernel = queries.count == 1   ? score<OneVector, false>
+                        : queries.count <= 4 ? score<FourVectors, false>
+                                             : score<EightVectors, false>;
     kernel<<<blocks, kThreads, 0, stream>>>(model, queries, pass, work);
     if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
     return pass.result == ScoreResult::maxima

@@ -266,11 +266,12 @@ Status Shard::start_few_rows(std::span<const PassQuery> queries, std::size_t slo
     return launched ? mark_end(slot) : launched;
 }
 
-Status Shard::start_score(std::span<const ScoreQuery> queries, ScoreResult result) {
+Status Shard::start_score(std::span<const ScoreQuery> queries, ScoreResult result, bool few) {
     assert(!queries.empty() && queries.size() <= kMaxScoredQueries);
     std::vector<PassQuery> vectors;
     ScorePass pass;
     pass.result = result;
+    pass.few = few;
     pass.first_unit = model_.units;
     RowRange range;
     for (const ScoreQuery& query : queries) {

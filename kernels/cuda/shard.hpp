@@ -147,7 +147,8 @@ class Shard {
     /// the number of excluded rows at most kMaxKPlusExcluded; answer(q) then has the hits. With
     /// counts, answer(q).facts.found is the number of rows before the target. With scores, there is
     /// one query, of any number of vectors and without excluded rows, for scores().
-    Status start_score(std::span<const ScoreQuery> queries, ScoreResult result);
+    /// `few`: ScorePass::few.
+    Status start_score(std::span<const ScoreQuery> queries, ScoreResult result, bool few = false);
 
     /// Waits for all that was started.
     Status wait();

@@ -1043,6 +1043,20 @@ std::uint32_t count_before(const Shard& shard, std::span<const double> scores,
     return count;
 }
 
+/// The number of rows from `first` to `last` - 1 that any query of the pass admits.
+std::uint32_t count_admitted(const Shard& shard, const PassQueries& vectors, const ScorePass& pass,
+                             std::uint32_t first, std::uint32_t last) {
+    std::uint32_t count = 0;
+    for (std::uint32_t row = first; row < last; ++row) {
+        const auto admits_it = [&](const ScoredQuery& query) {
+            return admits(vectors.queries[query.begin], shard, row);
+        };
+        count +=
+            std::ranges::any_of(std::span(pass.queries).first(pass.count), admits_it) ? 1U : 0U;
+    }
+    return count;
+}
+
 /// Aborts on a pass that contradicts launches.hpp.
 void check_pass(const Launch& launch, const DeviceModel& model, const DeviceQueries& queries,
                 const ScorePass& pass) {
@@ -1061,6 +1075,7 @@ void check_pass(const Launch& launch, const DeviceModel& model, const DeviceQuer
         next = scored.end;
     }
     launch.require(next == queries.count, "vectors of no query");
+    launch.require(!pass.few || pass.result == ScoreResult::counts, "a list for no counts");
     launch.require(
         pass.result == ScoreResult::scores ? pass.count == 1 : !pass.continues && !pass.goes_on,
         "scores of several queries, or a part of a query's vectors");
@@ -1112,6 +1127,7 @@ cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries,
             if (pass.result == ScoreResult::counts) {
                 answer = {};
                 answer.found = count_before(shard, scores, excluded, scored.target);
+                if (pass.few) answer.rescored = count_admitted(shard, vectors, pass, first, last);
                 continue;
             }
             check_k(query);
