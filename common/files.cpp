@@ -129,9 +129,9 @@ bool MappedFile::is_still(int directory_fd, const char* name) const {
     struct stat mapped {};
     struct stat named {};
     return file_ && ::fstat(file_.get(), &mapped) == 0 &&
-           ::fstatat(directory_fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-           mapped.st_dev == named.st_dev && mapped.st_ino == named.st_ino &&
-           named.st_ctim.tv_sec == changed_.tv_sec && named.st_ctim.tv_nsec == changed_.tv_nsec;
+           ::fstatat(directory_fd, name, &named, 0) == 0 && mapped.st_dev == named.st_dev &&
+           mapped.st_ino == named.st_ino && named.st_ctim.tv_sec == changed_.tv_sec &&
+           named.st_ctim.tv_nsec == changed_.tv_nsec;
 }
 
 void MappedFile::unmap() {

@@ -194,7 +194,7 @@ bool EngineWorker::wait_for_jobs() {
         empty_inboxes();
         if (queue_.size() > 0) return true;
         if (is_last_time) return false;
-        if (forgets_ranks_.exchange(false)) ranks_.clear();
+        drop_forgotten();
         while (arrivals_->count == seen && Clock::now() < spin_until) kernels::pause_processor();
         arrivals_->count.wait(seen);
     }
@@ -293,7 +293,7 @@ void EngineWorker::prepare(JobPointer job, Clock::time_point now, Batch& batch) 
 bool EngineWorker::take_rank(JobPointer& job, kernels::Query& query, Batch& batch) {
     auto* const count = std::get_if<kernels::CountBefore>(&query.kind);
     if (count == nullptr || job->audited) return false;
-    if (forgets_ranks_.exchange(false)) ranks_.clear();
+    drop_forgotten();
     const std::size_t rows = kernels::most_rows(query.filter, model_->rows());
     const bool on_gpu = engine_->kind() == kernels::EngineKind::cuda;
     if (on_gpu && rows > kernels::kMaxShortList) return false;
@@ -390,6 +390,12 @@ void EngineWorker::finish_computed(const Batch* next) {
     const std::size_t waiting = arrivals_->jobs + (next != nullptr ? next->jobs.size() : 0);
     hand_over();
     gathering_.begin(queries + waiting, Clock::now());
+}
+
+void EngineWorker::drop_forgotten() {
+    if (!forgets_ranks_.exchange(false)) return;
+    ranks_.clear();
+    counts_.rank_cache_bytes = 0;
 }
 
 void EngineWorker::finish_ordering(Ordering& ordering, kernels::Answer& answer) {

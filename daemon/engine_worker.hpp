@@ -235,6 +235,8 @@ class EngineWorker {
     /// returns true. Otherwise `query` is what the engine has to answer for it: the rank, or, where
     /// ranks in one order are asked for repeatedly, the order.
     bool take_rank(JobPointer& job, kernels::Query& query, Batch& batch);
+    /// Drops the kept orders if forget_ranks was called.
+    void drop_forgotten();
     /// Gives the jobs of an ordering their ranks, and keeps the order.
     void finish_ordering(Ordering& ordering, kernels::Answer& answer);
     /// Runs the engine, fills the next batch meanwhile, and returns it. The answers come to

@@ -106,9 +106,9 @@ inline std::shared_ptr<const format::Model> model_of(const std::shared_ptr<Loade
 
 using Loaded = Result<std::shared_ptr<LoadedModel>>;
 /// A function that loads a model and tests its engines with a known query. At a reload `old` is the
-/// model that the new one is to replace, and all content of the model's files is first compared
-/// with the checksums in them. At the start `old` is nullptr. Calls come one after another, from
-/// any thread.
+/// model that the new one is to replace, and all content of the model's files, if they have
+/// changed, is first compared with the checksums in them. At the start `old` is nullptr. Calls come
+/// one after another, from any thread.
 using Loader = std::function<Loaded(const ModelSetting& setting, const LoadedModel* old)>;
 
 }  // namespace gloved::daemon

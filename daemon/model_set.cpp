@@ -22,6 +22,9 @@ namespace {
 constexpr std::chrono::seconds kMaxFarewell{10};
 /// How long connections that were closed may take to release it.
 constexpr std::chrono::seconds kMaxUnwinding{1};
+/// So many replaced models that share what runs with those that serve, and so are lists alone, may
+/// wait to be freed.
+constexpr std::size_t kMaxRetiredLists = 16;
 
 /// `load`, with what it throws as an error: std::system_error where no thread can be started.
 Loaded try_to_load(const Loader& load, const ModelSetting& setting, const LoadedModel* old) try {
@@ -105,18 +108,29 @@ void ModelSet::start_next_reload() {
     if (freeing_ > 0 || waiting_reloads_.empty()) return;
     free_retired();
     if (freeing_ > 0) return;
-    if (!retired_.empty()) {
+    if (const Models in_the_way = retired_in_the_way(); !in_the_way.empty()) {
         const auto now = Clock::now();
         if (now < close_readers_at_) return;
         // Memory has room for one replaced model. Its readers have had the time to take their
         // answers.
-        events_.close_readers(retired_);
+        events_.close_readers(in_the_way);
         if (now < close_readers_at_ + kMaxUnwinding) return;
     }
     const Reload& reload = waiting_reloads_.front();
     const std::size_t place = reload.places[reload.next];
     load(settings_.models[place], models_[place].get(),
          [this](const Loaded& loaded) { take_reloaded(loaded); });
+}
+
+ModelSet::Models ModelSet::retired_in_the_way() const {
+    if (retired_.size() > kMaxRetiredLists) return retired_;
+    Models found;
+    for (const auto& retired : retired_) {
+        const bool serves = std::ranges::any_of(
+            models_, [&](const auto& loaded) { return loaded->running() == retired->running(); });
+        if (!serves) found.push_back(retired);
+    }
+    return found;
 }
 
 void ModelSet::take_reloaded(const Loaded& loaded) {

@@ -102,6 +102,9 @@ class ModelSet {
     void load(const ModelSetting& setting, const LoadedModel* old,
               std::function<void(const Loaded&)> done);
     void start_next_reload();
+    /// Replaced models for whose memory the next reload has to wait: those of which more than lists
+    /// was replaced, and all where there are many.
+    Models retired_in_the_way() const;
     void take_reloaded(const Loaded& loaded);
     /// Notes that a reload of `model` has failed, in whole or for a list.
     void note_failure(Reload& reload, const std::string& model, const std::string& what);

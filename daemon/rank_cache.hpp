@@ -15,7 +15,7 @@ namespace gloved::daemon {
 
 /// Keeps the rows that RANK orders by their scores against a vector, once ranks in that order were
 /// asked for repeatedly: a further rank is then found by bisection. It belongs to an engine of a
-/// loaded model; orders within lists are of one RowLists, so that after these are replaced the old
+/// running model; orders within lists are of one RowLists, so that after these are replaced the old
 /// orders are not found. Not safe for concurrent use.
 class RankCache {
   public:

@@ -375,10 +375,23 @@ Status make_query(const wire::Request& request, const Vocabulary& vocabulary, Wo
     return {};
 }
 
+/// The rows of the words that the request chooses. ANALOGY has no unknown=, and leaves out none.
+Result<std::vector<kernels::Row>> find_chosen(const wire::Request& request, WordFinder& finder) {
+    if (request.verb != wire::Verb::analogy) return find_rows(request.chosen, finder);
+    std::vector<kernels::Row> rows;
+    rows.reserve(request.chosen.size());
+    for (const std::string& word : request.chosen) {
+        const auto row = finder.find(word);
+        if (!row) return finder.unknown_word(word);
+        rows.push_back(*row);
+    }
+    return rows;
+}
+
 /// The answer to a search among the words that the request chooses. Errors: as resolve_query.
 Result<kernels::Answer> search_chosen(const wire::Request& request, const Vocabulary& vocabulary,
                                       WordFinder& finder) {
-    auto rows = find_rows(request.chosen, finder);
+    auto rows = find_chosen(request, finder);
     if (!rows) return rows.error();
     kernels::Query query;
     if (Status made = make_query(request, vocabulary, finder, query); !made) return made.error();

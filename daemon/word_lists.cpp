@@ -147,6 +147,7 @@ Result<WordLists> WordLists::read(std::span<const ListSetting> settings, const f
         if (!fault.empty()) {
             fault = fmt::format("list {}: {}", setting.name, fault);
             if (before == nullptr) return Error{list.error().code, fault};
+            if (!was_there) fault += "; it has no old words, and is left out";
             lists.faults_ += (lists.faults_.empty() ? "" : "; ") + fault;
             if (!was_there) continue;
             list = reader.keep(*before, place);

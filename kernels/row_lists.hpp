@@ -36,8 +36,7 @@ class RowLists {
     RowLists(const RowLists&) = delete;
     RowLists& operator=(const RowLists&) = delete;
 
-    /// A number that no other RowLists of the process has, also later at the same address. Those
-    /// that were made later have larger ones.
+    /// A number that no other RowLists of the process has, also later at the same address.
     std::uint64_t serial() const { return serial_; }
     std::size_t size() const { return counts_.size(); }
     /// (rows) the lists that each row of the model is in; empty if there are no lists.

@@ -433,9 +433,9 @@ Status DeviceEngine::run_score_pass(std::span<const Task> tasks, std::span<const
 
 bool DeviceEngine::counts_few_rows(const Task& task) const {
     if (task.score_result() != ScoreResult::counts) return false;
-    const std::size_t rows =
-        std::min(most_rows(task.query->filter, model_.rows()), task.rows.size());
-    return rows <= shard_->rows().size() / kFewShare;
+    Filter filter = task.query->filter;
+    filter.rows = std::nullopt;  // a pass reads no other units than those of task.rows
+    return most_rows(filter, model_.rows()) <= task.rows.size() / kFewShare;
 }
 
 ScoreQuery DeviceEngine::score_query(const Task& task, ScoreResult result) const {

@@ -14,9 +14,10 @@
 // between parts. From how many queries on it is faster, DeviceEngine knows.
 //
 // Where codes rule nothing out, `few_rows` scores the rows that a filter leaves, and `score` all
-// rows. Hits need no score stored: each unit of kUnitRows neighbouring rows has a maximum, and the
-// k-th largest of these is a floor, since k different rows reach it. The rows of the units that
-// reach the floor are scored again. For k above kMaxHits the host gets all scores.
+// rows, or for a count those that it lists first. Hits need no score stored: each unit of kUnitRows
+// neighbouring rows has a maximum, and the k-th largest of these is a floor, since k different rows
+// reach it. The rows of the units that reach the floor are scored again. For k above kMaxHits the
+// host gets all scores.
 //
 // tests/support/fake_cuda has these functions and the runtime for tests without a GPU.
 #pragma once
@@ -148,7 +149,7 @@ struct DeviceModel {
     std::uint32_t* rows_by_rank = nullptr;  ///< (rows) local rows in ascending order of their
                                             ///< ranks; nullptr: there are none
     ListMask* memberships = nullptr;        ///< (rows) the lists that each row is in;
-                                            ///< nullptr: there are no lists
+                                            ///< nullptr: there is no room for lists
     std::uint32_t* list_rows = nullptr;     ///< local rows of short lists, in ascending
                                             ///< order, one list after the other
     std::uint32_t* uncovered = nullptr;     ///< (uncovered_count) rows whose norm the bounds
@@ -457,7 +458,8 @@ struct ScorePass {
     bool goes_on = false;
 };
 
-/// Scores all rows of some units canonically, each with up to kMaxScoreVectors vectors. Rows that
+/// Scores all rows of some units, or those that it lists, canonically, each with up to
+/// kMaxScoreVectors vectors. Rows that
 /// a query's rank, range, lists or min_score leave out have no maximum and no count, and NaN as
 /// score. Excluded rows are not counted and no hits, but have a maximum and a score. The rescored
 /// rows are those of every unit whose maximum reaches the floor.

@@ -1,5 +1,5 @@
 // The canonical pass: float64 scores of every row, for queries that no codes can answer, up to
-// eight at a time (launches.hpp).
+// eight at a time (launches.hpp). For counts whose filters leave few rows, those are listed first.
 //
 // Expected limit: memory for one vector on data-centre GPUs; for many, and on other GPUs, float64
 // arithmetic and the conversions to it. A warp takes a unit of rows. Its teams multiply some rows

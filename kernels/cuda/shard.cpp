@@ -155,7 +155,6 @@ Status Shard::build_code_tiles() {
 
 Status Shard::fill_lists(const RowLists& lists) {
     lists_.clear();
-    if (lists.size() == 0) return {};
     if (Status used = use_device(device_); !used) return used;
     const auto memberships = lists.memberships().subspan(rows_.first, rows_.size());
     Status copied = copy_async(model_.memberships, memberships.data(), memberships.size(), stream_);

@@ -63,13 +63,15 @@ void check_request_line(const wire::Request& request) {
         wire::request_line(request, wire::Unknown::skip, wire::WordCase::ignore);
     const auto again = wire::parse_request(line);
     GLOVED_CHECK(again && again->verb == request.verb && again->terms == request.terms &&
-                 again->words == request.words && again->values == request.values);
+                 again->chosen == request.chosen && again->words == request.words &&
+                 again->values == request.values);
     const wire::Options& a = request.options;
     const wire::Options& b = again->options;
     GLOVED_CHECK(a.k == b.k && a.min == b.min && a.top == b.top && a.prefix == b.prefix &&
                  a.within == b.within && a.without == b.without && a.fields == b.fields &&
                  a.certify == b.certify && a.norm == b.norm && a.method == b.method &&
-                 a.exclude_inputs == b.exclude_inputs);
+                 a.exclude_inputs == b.exclude_inputs && a.only == b.only);
+    GLOVED_CHECK(a.only == request.chosen.size());
     GLOVED_CHECK(wire::request_line(*again, wire::Unknown::error, wire::WordCase::exact) == line);
 }
 

@@ -169,12 +169,19 @@ TEST_F(Models, ThatWereReplacedAreNotHeldByMoreThanOneSlowReader) {
     for (int i = 0; i < 4096; ++i) large += " w1";
     Connection first(daemon_.socket_path());
     Connection second(daemon_.socket_path());
+    // As if the files had been written again.
+    const auto touch = [&] {
+        std::filesystem::last_write_time(dir_ / "small/values",
+                                         std::filesystem::file_time_type::clock::now());
+    };
     ASSERT_TRUE(first.send(large + "\n"));
     ASSERT_TRUE(first.read_line());
+    touch();
     EXPECT_EQ(connection_.ask("RELOAD small").status, "OK 1");
     EXPECT_EQ(stat(connection_, "retired_models"), "1");
     ASSERT_TRUE(second.send(large + "\n"));
     ASSERT_TRUE(second.read_line());
+    touch();
     EXPECT_EQ(connection_.ask("RELOAD small").status, "OK 1");
     EXPECT_EQ(stat(connection_, "retired_models"), "1");
     EXPECT_EQ(stat(connection_, "cut_write_timeout"), "1");
@@ -183,6 +190,19 @@ TEST_F(Models, ThatWereReplacedAreNotHeldByMoreThanOneSlowReader) {
     EXPECT_LT(lines, 4096);
     while (second.read_line()) ++lines;
     EXPECT_GE(lines, 4096);
+}
+
+TEST_F(Models, OfWhichListsAloneWereReplacedCutNobodyOff) {
+    std::string large = "MATRIX";
+    for (int i = 0; i < 4096; ++i) large += " w1";
+    Connection reader(daemon_.socket_path());
+    ASSERT_TRUE(reader.send(large + "\n"));
+    ASSERT_TRUE(reader.read_line());
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(connection_.ask("RELOAD small").status, "OK 1");
+    EXPECT_EQ(stat(connection_, "cut_write_timeout"), "0");
+    int lines = 1;
+    while (lines <= 4096 && reader.read_line()) ++lines;
+    EXPECT_EQ(lines, 4097);
 }
 
 TEST_F(Models, AreAllLoadedAnewWithoutAName) {

@@ -484,6 +484,17 @@ TEST_F(Verbs, ChosenWordsThatTheModelDoesNotHaveAreErrorsOrLeftOut) {
         << certified;
 }
 
+TEST(ChosenWords, OfAnAnalogyAreNeverLeftOut) {
+    const TempDir dir;
+    make_model(dir / "m", random_entries(20, 8, 1));
+    Daemon daemon(dir / "m", {"--unknown", "skip"});
+    Connection connection(daemon.socket_path());
+    EXPECT_EQ(connection.ask("NEAR only=2 nowhere w5 w1").lines.size(), 1U);
+    EXPECT_EQ(connection.ask("ANALOGY only=2 w5 w6 w1 w2 w3").lines.size(), 2U);
+    const std::string status = connection.ask("ANALOGY only=2 nowhere w5 w1 w2 w3").status;
+    EXPECT_EQ(status.rfind("ERR unknown_word \"nowhere\"", 0), 0U) << status;
+}
+
 TEST_F(Verbs, PrefixListsByRank) {
     std::vector<std::pair<std::uint32_t, std::string>> starting;
     for (std::size_t row = 0; row < kRows; ++row) {
