@@ -365,18 +365,19 @@ Status DeviceEngine::run_scored(std::span<Task> tasks, std::span<const std::size
         ScoreResult result;
         bool few;
     };
-    for (const auto [result, few] :
-         {Kind{ScoreResult::maxima, false}, Kind{ScoreResult::counts, true},
-          Kind{ScoreResult::counts, false}}) {
+    for (const Kind kind : {Kind{ScoreResult::maxima, false}, Kind{ScoreResult::counts, true},
+                            Kind{ScoreResult::counts, false}}) {
         std::vector<std::size_t> pass;
         std::size_t vectors = 0;
         const auto run = [&]() -> Status {
             vectors = 0;
             const auto now = std::exchange(pass, {});
-            return now.empty() ? Status() : run_score_pass(tasks, now, result, few, on_host);
+            return now.empty() ? Status()
+                               : run_score_pass(tasks, now, kind.result, kind.few, on_host);
         };
         for (const std::size_t i : which) {
-            if (tasks[i].score_result() != result || counts_few_rows(tasks[i]) != few) continue;
+            if (tasks[i].score_result() != kind.result || counts_few_rows(tasks[i]) != kind.few)
+                continue;
             const std::size_t own = vectors_of(*tasks[i].query);
             if (pass.size() == kMaxScoredQueries || vectors + own > kMaxScoreVectors) {
                 if (Status done = run(); !done) return done;
