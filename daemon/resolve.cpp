@@ -42,6 +42,19 @@ Result<std::vector<kernels::Row>> find_rows(const std::vector<std::string>& word
     return rows;
 }
 
+/// The rows of all `words`. Error: unknown_word, also where unknown words are skipped.
+Result<std::vector<kernels::Row>> find_all(const std::vector<std::string>& words,
+                                           WordFinder& finder) {
+    std::vector<kernels::Row> rows;
+    rows.reserve(words.size());
+    for (const std::string& word : words) {
+        const auto row = finder.find(word);
+        if (!row) return finder.unknown_word(word);
+        rows.push_back(*row);
+    }
+    return rows;
+}
+
 Error zero_word(const std::string& word) {
     return error_with(ErrorCode::zero_vector,
                       "{} has a zero vector: it has no direction to compare with",
@@ -290,13 +303,10 @@ Status resolve_near(const wire::Request& request, const format::Model& model, Wo
 Status resolve_analogy(const wire::Request& request, const format::Model& model, WordFinder& finder,
                        kernels::Query& query) {
     const auto& words = request.words;
-    std::array<kernels::Row, 3> rows{};
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        const auto row = finder.find(words[i]);
-        if (!row) return finder.unknown_word(words[i]);
-        rows[i] = *row;
-    }
-    query.excluded.assign(rows.begin(), rows.end());
+    const auto found = find_all(words, finder);
+    if (!found) return found.error();
+    const std::vector<kernels::Row>& rows = *found;
+    query.excluded = rows;
     if (request.options.method == wire::Method::add) {
         const std::array<kernels::WeightedRow, 3> terms = {
             {{1.0, rows[1]}, {-1.0, rows[0]}, {1.0, rows[2]}}};
@@ -375,23 +385,12 @@ Status make_query(const wire::Request& request, const Vocabulary& vocabulary, Wo
     return {};
 }
 
-/// The rows of the words that the request chooses. ANALOGY has no unknown=, and leaves out none.
-Result<std::vector<kernels::Row>> find_chosen(const wire::Request& request, WordFinder& finder) {
-    if (request.verb != wire::Verb::analogy) return find_rows(request.chosen, finder);
-    std::vector<kernels::Row> rows;
-    rows.reserve(request.chosen.size());
-    for (const std::string& word : request.chosen) {
-        const auto row = finder.find(word);
-        if (!row) return finder.unknown_word(word);
-        rows.push_back(*row);
-    }
-    return rows;
-}
-
 /// The answer to a search among the words that the request chooses. Errors: as resolve_query.
 Result<kernels::Answer> search_chosen(const wire::Request& request, const Vocabulary& vocabulary,
                                       WordFinder& finder) {
-    auto rows = find_chosen(request, finder);
+    // ANALOGY has no unknown=, and leaves out none.
+    auto rows = request.verb == wire::Verb::analogy ? find_all(request.chosen, finder)
+                                                    : find_rows(request.chosen, finder);
     if (!rows) return rows.error();
     kernels::Query query;
     if (Status made = make_query(request, vocabulary, finder, query); !made) return made.error();
