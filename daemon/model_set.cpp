@@ -105,9 +105,8 @@ void ModelSet::start_next_reload() {
         }
         return;
     }
-    if (freeing_ > 0 || waiting_reloads_.empty()) return;
+    if (waiting_reloads_.empty()) return;
     free_retired();
-    if (freeing_ > 0) return;
     if (const Models in_the_way = retired_in_the_way(); !in_the_way.empty()) {
         const auto now = Clock::now();
         if (now < close_readers_at_) return;
@@ -174,6 +173,7 @@ void ModelSet::replace(std::size_t place, std::shared_ptr<LoadedModel> loaded) {
         for (const auto& worker : loaded->workers()) worker->forget_ranks();
     } else {
         watch_engines(*loaded);
+        replaced_.push_back(models_[place]->running());
     }
     if (fault_) {
         for (const auto& worker : loaded->workers()) worker->refuse_all(*fault_);
@@ -197,18 +197,20 @@ void ModelSet::free_retired() {
     const auto first = std::partition(retired_.begin(), retired_.end(),
                                       [](const auto& loaded) { return loaded.use_count() > 1; });
     for (auto left = retired_.end() - first; left > 0; --left) {
-        ++freeing_;
-        // Elsewhere: unmapping gigabytes takes its time.
-        asio::post(loading_, [this, last = std::move(retired_.back())]() mutable {
+        // On the thread that loads, before it loads the next one: unmapping gigabytes takes its
+        // time.
+        asio::post(loading_, [last = std::move(retired_.back())]() mutable {
             last.reset();
             trim_heap();
-            asio::post(loop_, [this] {
-                --freeing_;
-                start_next_reload();
-            });
         });
         retired_.pop_back();
     }
+    std::erase_if(replaced_, [](const auto& running) { return running.expired(); });
+}
+
+std::size_t ModelSet::retired() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(replaced_, [](const auto& running) { return !running.expired(); }));
 }
 
 void ModelSet::refuse_all(const Error& error) {

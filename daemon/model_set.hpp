@@ -78,8 +78,8 @@ class ModelSet {
 
     /// Whether a model is being loaded now; `stop` would wait for that.
     bool is_loading() const { return is_loading_; }
-    /// Number of models that were replaced and are not freed yet.
-    std::size_t retired() const { return retired_.size() + freeing_; }
+    /// Number of models that were replaced, with more than their lists, and are not freed yet.
+    std::size_t retired() const;
     std::uint64_t reloads() const { return reloads_; }
     std::uint64_t failed_reloads() const { return failed_reloads_; }
     /// The messages of all models whose last reload failed, in whole or for a list; empty if there
@@ -117,13 +117,13 @@ class ModelSet {
     asio::io_context& loop_;
     const Events events_;
     Models models_;
-    Models retired_;  // replaced, and not freed yet
+    Models retired_;  // replaced, or their lists alone; somebody may still hold them
+    std::vector<std::weak_ptr<const RunningModel>> replaced_;  // what `retired` counts
     std::deque<Reload> waiting_reloads_;
     std::map<std::string, std::string> failures_;  // model to message, until a reload succeeds
     std::optional<Error> fault_;
     bool is_loading_ = false;
     bool is_stopped_ = false;
-    std::size_t freeing_ = 0;  // models that the other thread frees
     // When close_readers is due if retired_ is not empty.
     Clock::time_point close_readers_at_ = Clock::time_point::min();
     std::uint64_t reloads_ = 0;

@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -151,6 +152,16 @@ TEST_F(Models, AreLoadedAnewBetweenRequests) {
 TEST_F(Models, AreLoadedOneAtATimeHoweverOftenItIsAsked) {
     std::string all;
     for (int i = 0; i < 30; ++i) all += "RELOAD\nHAS w1\n";
+    // Meanwhile the files change again and again, so that most reloads replace more than lists.
+    const std::jthread writer([&](const std::stop_token& stop) {
+        while (!stop.stop_requested()) {
+            for (const char* name : {"small/values", "large/values"}) {
+                std::filesystem::last_write_time(dir_ / name,
+                                                 std::filesystem::file_time_type::clock::now());
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+    });
     ASSERT_TRUE(connection_.send(all));
     for (int i = 0; i < 30; ++i) {
         ASSERT_EQ(connection_.read_reply().lines.size(), 2U);
