@@ -12,6 +12,7 @@ _gloved_options() {
                 --case=exact,ignore --socket=@file --config=@file --engine=auto,cuda,cpu \
                 --simd=avx512,avx2,neon,baseline --device=all --spread=auto,rows,queries \
                 --threads=@other --io-threads=@other --pin=auto,on,off --planes=on,off \
+                --fine-plane=auto,on,off \
                 --neighbors=on,off --gpu-memory=@other --batch-ms=@other --rank-cache=@other \
                 --max-k=@other \
                 --max-connections=@other --uid-share=@other --queue-length=@other \
@@ -49,7 +50,8 @@ _gloved_options() {
             echo --model=@directory --rows=@other --dim=@other --seed=@other --keep=@directory \
                 --engine=cpu,cuda,auto,all --simd=avx512,avx2,neon,baseline,all --threads=@other \
                 --device=all --spread=auto,rows,queries --pin=on,off --planes=on,off \
-                --wgmma=on,off --gpu-memory=@other --batches=@other --k=@other --top=@other \
+                --fine-plane=on,off --wgmma=on,off --gpu-memory=@other --batches=@other \
+                --k=@other --top=@other \
                 --range=@other --within=@other --exclude=@other --min=@other --repeat=@other \
                 --loads --daemon=@file --daemon-engine=auto,cuda,cpu --leak-queries=@other \
                 --format=text,csv --load=@file \

@@ -250,7 +250,7 @@ bool EngineWorker::is_full(const Batch& batch) const {
 
 double EngineWorker::budget_ms() const {
     return settings_.batch_ms > 0 ? settings_.batch_ms
-                                  : std::max(2 * costs_.single_ms(), kMinBudgetMs);
+                                  : std::max(kBudgetSingles * costs_.single_ms(), kMinBudgetMs);
 }
 
 void EngineWorker::prepare(JobPointer job, Clock::time_point now, Batch& batch) {

@@ -86,6 +86,8 @@ struct Job {
 /// Lower limit of a batch's budget, in milliseconds. Where one query takes microseconds, a batch
 /// takes several times as long, and is still far cheaper than its queries one by one.
 inline constexpr double kMinBudgetMs = 1;
+/// A batch may take so many times as long as a single query.
+inline constexpr double kBudgetSingles = 4;
 /// Classes of batch sizes: 1, 2, 3–4, 5–8, … 2,049–4,096.
 inline constexpr std::size_t kBatchSizes = CostModel::kSizes;
 

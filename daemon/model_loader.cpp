@@ -38,9 +38,17 @@ kernels::EngineOptions engine_options(const ModelSetting& setting, const Setting
     options.spread = settings.spread;
     options.pin = settings.pin != Pin::off;
     options.planes = settings.planes;
+    if (settings.fine_plane != FinePlane::off) options.fine_plane = kernels::FinePlane::when_needed;
+    if (settings.fine_plane == FinePlane::automatic) {
+        options.has_room = [setting, planes = settings.planes](std::size_t bytes) {
+            return has_room_for_fine_plane(setting, planes, bytes);
+        };
+    }
     options.gpu_memory_bytes = settings.gpu_memory_bytes;
     options.lists = !setting.lists.empty() || !settings.lists_directory.empty();
-    options.log = [](const std::string& line) { write_log_always(spdlog::level::info, line); };
+    options.log = [name = setting.name](const std::string& line) {
+        write_log_always(spdlog::level::info, fmt::format("model {}: {}", name, line));
+    };
     return options;
 }
 

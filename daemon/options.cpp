@@ -355,6 +355,13 @@ po::options_description engine_options(Settings& settings) {
     add(options, "planes", on_off("planes", settings.planes),
         "search a copy of the model with 4 bits per number first, then read only the vectors that "
         "it cannot rule out; off reads all vectors and saves the copy's memory");
+    using enum FinePlane;
+    add(options, "fine-plane",
+        choice<FinePlane>("fine-plane", {{"auto", automatic}, {"on", on}, {"off", off}},
+                          settings.fine_plane),
+        "cpu: search batches of requests in a copy with 7 bits per number, a quarter of the "
+        "vectors' "
+        "size; auto makes it if memory has room for that and a reload");
     add(options, "neighbors", on_off("neighbors", settings.neighbors),
         "answer NEAR of a word from the neighbors that gloved-neighbors has stored in the model, "
         "if there are any; off asks the engine");
@@ -364,8 +371,8 @@ po::options_description engine_options(Settings& settings) {
         "is 1024M; vectors that do not fit stay in main memory. While a model is reloaded, the "
         "new one takes as much beside the old (default: all that is free)");
     add(options, "batch-ms", number("batch-ms", "MS", settings.batch_ms, 0, kMaxBatchMs),
-        "answer waiting requests in batches that take about this many milliseconds; 0 is twice the "
-        "time of one request, at least 1 ms");
+        "answer waiting requests in batches that take about this many milliseconds; 0 is four "
+        "times what one request takes, at least 1 ms");
     add(options, "rank-cache",
         text("BYTES", [&](const std::string& bytes) { set_rank_cache(bytes, settings); }),
         "where ranks against one word are asked for again and again, keep the order of all words; "

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "common/error_with.hpp"
@@ -73,6 +74,24 @@ Status check(const std::string& path, std::uint64_t needed, std::uint64_t availa
                       needed >> 20, available >> 20);
 }
 
+/// What check_memory_for compares with the memory that is available; nullopt if the model cannot be
+/// read.
+std::optional<std::uint64_t> memory_for(const ModelSetting& setting,
+                                        std::span<const ListSetting> lists, bool planes,
+                                        bool locks_files) {
+    const auto directory = open_directory(setting.path);
+    if (!directory) return std::nullopt;
+    const auto header = read_header(directory->get(), setting.path);
+    if (!header) return std::nullopt;
+    const format::PlaneShape plane{static_cast<std::size_t>(header->rows), header->dim};
+    const bool has_plane = ::faccessat(directory->get(), format::kPlanesFile, F_OK, 0) == 0;
+    std::uint64_t needed =
+        header->rows * kBytesPerRow + kEngineBytes + memory_for_lists(lists, header->rows);
+    if (planes && !has_plane) needed += plane.bytes();
+    if (locks_files) needed += header->file_bytes + (has_plane ? plane.bytes() : 0);
+    return needed;
+}
+
 }  // namespace
 
 void install_out_of_memory_handler() {
@@ -82,18 +101,23 @@ void install_out_of_memory_handler() {
 
 Status check_memory_for(const ModelSetting& setting, std::span<const ListSetting> lists,
                         bool planes, bool locks_files) {
-    const auto directory = open_directory(setting.path);
-    if (!directory) return {};
-    const auto header = read_header(directory->get(), setting.path);
+    const auto needed = memory_for(setting, lists, planes, locks_files);
     const auto available = available_memory();
-    if (!header || !available) return {};
-    const format::PlaneShape plane{static_cast<std::size_t>(header->rows), header->dim};
-    const bool has_plane = ::faccessat(directory->get(), format::kPlanesFile, F_OK, 0) == 0;
-    std::uint64_t needed =
-        header->rows * kBytesPerRow + kEngineBytes + memory_for_lists(lists, header->rows);
-    if (planes && !has_plane) needed += plane.bytes();
-    if (locks_files) needed += header->file_bytes + (has_plane ? plane.bytes() : 0);
-    return check(setting.path, needed, *available);
+    return needed && available ? check(setting.path, *needed, *available) : Status();
+}
+
+bool has_room_for_fine_plane(const ModelSetting& setting, bool planes, std::size_t bytes) {
+    const auto available = available_memory();
+    if (!available) return true;
+    // As if its files were locked, even where they are not: a model that does not stay in memory is
+    // slower than one without a fine plane.
+    const auto reload = memory_for(setting, setting.lists, planes, true).value_or(0);
+    if (bytes + reload <= *available) return true;
+    log_warning(
+        "model {}: no 7-bit plane for batches: it takes {} MiB of memory and a reload {} MiB, and "
+        "{} MiB are available; --fine-plane on makes it nevertheless",
+        setting.name, bytes >> 20, reload >> 20, *available >> 20);
+    return false;
 }
 
 Status check_memory_for_lists(const ModelSetting& setting, std::span<const ListSetting> lists,

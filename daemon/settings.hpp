@@ -38,6 +38,10 @@ struct Limits {
 /// start; `on`: before serving, and it is an error if the system refuses.
 enum class Pin { automatic, on, off };
 
+/// Whether a cpu engine that gets batches makes a fine plane for them. `automatic`: if memory has
+/// room for that and a reload.
+enum class FinePlane { automatic, on, off };
+
 /// Whether a model or a list may be called so.
 inline bool is_name(std::string_view name) {
     constexpr std::string_view kOthers = "._-";
@@ -81,14 +85,16 @@ struct Settings {
     unsigned threads = 0;     ///< of the cpu engine; 0: one per processor
     unsigned io_threads = 0;  ///< that run sessions; at least 1 once the options are read
     Pin pin = Pin::automatic;
-    bool planes = true;                  ///< whether engines use planes
+    bool planes = true;  ///< whether engines use planes
+    FinePlane fine_plane = FinePlane::automatic;
     bool neighbors = true;               ///< whether to answer from neighbors files
     std::uint64_t gpu_memory_bytes = 0;  ///< limit per GPU; 0: what is free
     std::uint64_t rank_cache_bytes = std::uint64_t{64} << 20;
     DeviceChoice devices = {};                            ///< the GPUs to use
     kernels::Spread spread = kernels::Spread::automatic;  ///< how they share the work
     LookUpRules look_up;                                  ///< for requests that choose none
-    double batch_ms = 0;  ///< budget of a batch; 0: twice the time of a single query, at least 1 ms
+    double batch_ms = 0;  ///< budget of a batch; 0: four times that of a single query, at least 1
+                          ///< ms
     bool access_log = false;  ///< log every answer
     Limits limits;
 };

@@ -216,6 +216,10 @@ void expose_workers(Exposition& out, const ModelSet::Models& models) {
     for_each_worker(models, [&](const EngineWorker& worker, const std::string& labels) {
         out.sample(labels, worker.counts().plane_unselective.load());
     });
+    out.metric("fine_plane_bytes", "gauge", "Memory of the planes that were made for batches.");
+    for_each_worker(models, [&](const EngineWorker& worker, const std::string& labels) {
+        out.sample(labels, std::uint64_t{worker.engine().fine_plane_bytes()});
+    });
     out.metric("rank_cache_bytes", "gauge", "Memory of the orders that are kept for RANK.");
     for_each_worker(models, [&](const EngineWorker& worker, const std::string& labels) {
         out.sample(labels, worker.counts().rank_cache_bytes.load());
@@ -240,6 +244,7 @@ std::vector<Fact> facts_of_model(const LoadedModel& loaded) {
     std::uint64_t largest_batch = 0;
     std::array<std::uint64_t, kernels::kPasses.size()> answers_by{};
     std::uint64_t plane_unselective = 0;
+    std::uint64_t fine_plane_bytes = 0;
     std::uint64_t rank_cache_bytes = 0;
     std::uint64_t rank_cache_hits = 0;
     for (const auto& worker : loaded.workers()) {
@@ -250,6 +255,7 @@ std::vector<Fact> facts_of_model(const LoadedModel& loaded) {
         for (std::size_t i = 0; i < answers_by.size(); ++i)
             answers_by[i] += worker->counts().answers_by[i];
         plane_unselective += worker->counts().plane_unselective;
+        fine_plane_bytes += worker->engine().fine_plane_bytes();
         rank_cache_bytes += worker->counts().rank_cache_bytes;
         rank_cache_hits += worker->counts().rank_cache_hits;
     }
@@ -283,6 +289,7 @@ std::vector<Fact> facts_of_model(const LoadedModel& loaded) {
     facts.push_back({"neighbors_k", neighbors == nullptr ? std::uint64_t{0} : neighbors->k()});
     facts.push_back({"answers_neighbors", loaded.stored_answers()});
     facts.push_back({"plane_unselective", plane_unselective});
+    facts.push_back({"fine_plane_bytes", fine_plane_bytes});
     facts.push_back({"rank_cache_bytes", rank_cache_bytes});
     facts.push_back({"rank_cache_hits", rank_cache_hits});
     if (!loaded.missing_engines().empty())

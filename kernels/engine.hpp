@@ -190,6 +190,9 @@ class Engine {
     /// Facts about an engine on GPUs, fixed when it was made; nullopt for other engines. Any
     /// thread.
     virtual std::optional<GpuFacts> gpu_facts() const { return std::nullopt; }
+    /// Bytes of the fine plane that the engine has made (FinePlane); 0 if there is none. Any
+    /// thread.
+    virtual std::size_t fine_plane_bytes() const { return 0; }
 
   protected:
     Engine() = default;

@@ -18,6 +18,15 @@ enum class Spread {
     queries,
 };
 
+/// Whether and when the cpu engine makes a 7-bit plane besides the 4-bit one, for batches of many
+/// queries, where the processor has fast products of bytes. It takes a quarter of the vectors'
+/// memory.
+enum class FinePlane {
+    never,
+    at_start,
+    when_needed,  ///< at the first such batch, by a thread of its own; batches do not wait for it
+};
+
 /// Options for make_engine. «cuda:» and «cpu:» mark those that only one engine reads.
 struct EngineOptions {
     unsigned threads = 0;  ///< 0: one per processor that the process may use
@@ -31,9 +40,10 @@ struct EngineOptions {
     /// cuda: multiply int8 codes by the products of whole warpgroups (wgmma), where the device has
     /// them; otherwise by those of a warp, as on every other device. For tests and for measuring.
     bool wgmma = true;
-    /// cpu: hold a 7-bit plane besides, for batches of many queries, where the processor has fast
-    /// products of bytes. It takes a quarter of the vectors' memory, and is made at the start.
-    bool fine_plane = false;
+    FinePlane fine_plane = FinePlane::never;  ///< cpu
+    /// cpu: whether memory has room for a fine plane of so many bytes, asked before it is made, on
+    /// the thread that makes it; empty: yes.
+    std::function<bool(std::size_t bytes)> has_room = {};
     /// cuda: have room for lists that queries name (Filter::lists): 8 bytes a row, and 1 MiB.
     bool lists = false;
     /// cpu: name of the instruction set (see simd_names); empty: the processor's best.
@@ -50,8 +60,8 @@ struct EngineOptions {
     bool pin = true;
     /// cuda: measure Certificate::device_ms, which costs some microseconds per pass.
     bool time_device = false;
-    /// Called with a line for the log about each long step of making the engine, on the thread that
-    /// makes it; may be empty.
+    /// Called with a line for the log about each long step of making the engine and its planes, on
+    /// the thread that makes them; may be empty.
     std::function<void(const std::string&)> log = {};
 };
 

@@ -24,9 +24,9 @@
 #include "kernels/cpu/canonical_scan.hpp"
 #include "kernels/cpu/dots.hpp"
 #include "kernels/cpu/eligible.hpp"
+#include "kernels/cpu/fine_pass.hpp"
 #include "kernels/cpu/plane_pass.hpp"
 #include "kernels/cpu/plane_scan.hpp"
-#include "kernels/planes/fine_plane.hpp"
 #include "kernels/planes/plane.hpp"
 #include "kernels/row_lists.hpp"
 #include "kernels/thread_pool.hpp"
@@ -45,6 +45,9 @@ constexpr std::size_t kMaxPlaneQueries = 256;
 constexpr std::size_t kMinShare = 16;
 /// Queries of such a pass for each thread, at most.
 constexpr std::size_t kMaxShare = 256;
+/// Plane passes of as many queries read the fine plane, if there is one: twice the bytes, with
+/// fewer operations and survivors for each query (docs/performance-history.md).
+constexpr std::size_t kMinFineQueries = 8;
 
 /// Maximum k for a plane pass. Beyond, the k-th score is so low that the plane leaves many
 /// survivors, and reading them here and there is slower than reading all vectors in order
@@ -56,13 +59,6 @@ constexpr std::size_t kMaxPlaneK = 2048;
 constexpr std::size_t kFewOfPlane = 64;
 constexpr std::size_t kFewOfScan = 4;
 constexpr std::size_t kNoRange = std::numeric_limits<std::size_t>::max();
-
-void log_plane(const EngineOptions& options, const char* bits, std::size_t bytes, bool stored,
-               double ms) {
-    if (!options.log) return;
-    options.log(fmt::format("{} plane: {:.1f} MB, {} in {:.0f} ms", bits,
-                            static_cast<double>(bytes) / 1e6, stored ? "mapped" : "built", ms));
-}
 
 /// Whether reading the plane first can be faster. If ranks are limited, k says little about the
 /// number of survivors.
@@ -95,25 +91,29 @@ class CpuEngine final : public Engine {
         const auto begin = std::chrono::steady_clock::now();
         plane_.emplace(model, pool_);
         plane_pass_.emplace(model, kernel, view(*plane_, plane_kernel_->loop));
-        log_plane(options, "4-bit", plane_->bytes().size(), plane_->stored(), ms_since(begin));
-        if (!options.fine_plane || plane_kernel_->fine_loop.width == 0) return;
-        const auto fine_begin = std::chrono::steady_clock::now();
-        fine_plane_.emplace(model, pool_);
-        fine_pass_.emplace(model, kernel,
-                           view(*fine_plane_, plane_->uncovered(), plane_kernel_->fine_loop));
-        log_plane(options, "7-bit", fine_plane_->bytes().size(), false, ms_since(fine_begin));
+        if (options.log) {
+            options.log(fmt::format("4-bit plane: {:.1f} MB, {} in {:.0f} ms",
+                                    static_cast<double>(plane_->bytes().size()) / 1e6,
+                                    plane_->stored() ? "mapped" : "built", ms_since(begin)));
+        }
+        if (options.fine_plane == FinePlane::never || plane_kernel_->fine_loop.width == 0) return;
+        fine_pass_.emplace(model, kernel, plane_->uncovered(), plane_kernel_->fine_loop, options,
+                           pool_);
     }
 
     EngineKind kind() const override { return EngineKind::cpu; }
     std::string description() const override {
-        const char* const planes = !plane_       ? ""
-                                   : fine_plane_ ? ", planes of 4 and 7 bits by "
-                                                 : ", plane by ";
+        const char* const planes = !plane_                   ? ""
+                                   : fine_plane_bytes() != 0 ? ", planes of 4 and 7 bits by "
+                                                             : ", plane by ";
         return fmt::format("{}, {} thread{}{}{}", kernel_.name, pool_.size(),
                            pool_.size() == 1 ? "" : "s", planes, plane_ ? plane_kernel_->name : "");
     }
     Result<std::vector<Answer>> run(std::span<const Query> queries,
                                     const std::function<void()>& meanwhile) override;
+    std::size_t fine_plane_bytes() const override {
+        return fine_pass_ ? fine_pass_->bytes() : std::size_t{0};
+    }
 
   private:
     bool leaves_few_rows(const Query& query) const;
@@ -128,9 +128,8 @@ class CpuEngine final : public Engine {
     std::deque<ThreadPool> alone_;  // one for each thread of pool_, which is the only one in it
     CanonicalScan scan_;
     std::optional<planes::Plane> plane_;
-    std::optional<planes::FinePlane> fine_plane_;
     std::optional<PlanePass> plane_pass_;
-    std::optional<PlanePass> fine_pass_;  // for batches that are divided between the threads
+    std::optional<FinePass> fine_pass_;  // for batches of at least kMinFineQueries
 };
 
 Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries,
@@ -236,9 +235,10 @@ std::vector<Row> CpuEngine::rows_left(const Query& query) const {
 void CpuEngine::run_plane(std::span<const Query* const> queries, RowRange range,
                           std::span<Answer* const> answers) {
     const std::size_t threads = pool_.size();
-    if (queries.size() < threads * kMinShare)
-        return plane_pass_->run(queries, range, answers, pool_);
-    const PlanePass& pass = fine_pass_ ? *fine_pass_ : *plane_pass_;
+    const PlanePass* const fine =
+        fine_pass_ && queries.size() >= kMinFineQueries ? fine_pass_->get() : nullptr;
+    const PlanePass& pass = fine != nullptr ? *fine : *plane_pass_;
+    if (queries.size() < threads * kMinShare) return pass.run(queries, range, answers, pool_);
     // Each thread raises its own thresholds, so that fewer rows survive, and takes no lock.
     pool_.run([&](unsigned thread) {
         const std::size_t first = queries.size() * thread / threads;

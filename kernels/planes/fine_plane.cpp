@@ -20,6 +20,8 @@ constexpr float kTopCell = kFineTopLevel;
 /// Relative difference of two sums of the same squares, at most, with much to spare.
 constexpr double kSameNorm = 1e-9;
 
+std::size_t steps_of(std::size_t dim) { return (dim + kFineStepDims - 1) / kFineStepDims; }
+
 }  // namespace
 
 // The largest component gets the top level (§10). The code of a NaN is 0.
@@ -66,11 +68,16 @@ RowCode encode_fine_row(std::span<const float> row, double norm) {
     return code;
 }
 
-FinePlane::FinePlane(const format::Model& model, ThreadPool& pool)
-    : steps_((model.dim() + kFineStepDims - 1) / kFineStepDims) {
+std::size_t FinePlane::bytes_of(const PlaneShape& shape) {
+    return shape.groups() * (steps_of(shape.dim) + 1) * kStepBytes;
+}
+
+FinePlane::FinePlane(const format::Model& model, ThreadPool& pool, const std::stop_token& stop)
+    : steps_(steps_of(model.dim())) {
     const PlaneShape shape{model.rows(), model.dim()};
-    bytes_.resize(shape.groups() * group_bytes());
+    bytes_.resize(bytes_of(shape));
     pool.for_ranges(shape.groups(), kGrainGroups, [&](std::size_t begin, std::size_t end) {
+        if (stop.stop_requested()) return;
         for (std::size_t row = begin * kGroupRows; row < std::min(end * kGroupRows, shape.rows);
              ++row) {
             if (!bound_covers(model.norms()[row])) continue;

@@ -1,12 +1,13 @@
 // FinePlane: a model's 7-bit codes, a byte each. They rule out nearly every row that is not in an
 // answer, so that batches of many queries, which compute more than they read, are faster with them
-// than with the 4-bit plane. They are made when an engine starts, and not stored.
+// than with the 4-bit plane. They are made by an engine, and not stored.
 //
 // § numbers refer to docs/certified-search.md.
 #pragma once
 
 #include <cstddef>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "common/format/model.hpp"
@@ -30,8 +31,12 @@ RowCode encode_fine_row(std::span<const float> row, double norm);
 class FinePlane {
   public:
     /// Encodes all rows on the threads of `pool`. Rows whose norm is not one that `bound_covers`
-    /// get codes, projection and residual 0. Throws std::bad_alloc.
-    FinePlane(const format::Model& model, ThreadPool& pool);
+    /// get codes, projection and residual 0. If `stop` is requested meanwhile, ends soon, and the
+    /// plane is no use. Throws std::bad_alloc.
+    FinePlane(const format::Model& model, ThreadPool& pool, const std::stop_token& stop = {});
+
+    /// The size of the plane of a model.
+    static std::size_t bytes_of(const PlaneShape& shape);
 
     std::span<const std::byte> bytes() const { return bytes_; }
     std::size_t steps() const { return steps_; }

@@ -34,7 +34,7 @@ std::vector<EnginePath> cpu_paths() {
             options.threads = threads;
             options.simd = simd;
             options.planes = planes != Planes::none;
-            options.fine_plane = planes == Planes::fine;
+            if (planes == Planes::fine) options.fine_plane = kernels::FinePlane::at_start;
             return require_engine("cpu", model, options);
         };
         const char* const name = planes == Planes::none   ? "_"

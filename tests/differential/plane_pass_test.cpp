@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -78,10 +80,14 @@ class PlanePass : public testing::TestWithParam<std::string> {
     static std::unique_ptr<kernels::Engine> engine(bool planes, unsigned threads,
                                                    bool fine_plane = false) {
         kernels::EngineOptions options;
+        options.planes = planes;
+        if (fine_plane) options.fine_plane = kernels::FinePlane::at_start;
+        return engine(options, threads);
+    }
+    static std::unique_ptr<kernels::Engine> engine(kernels::EngineOptions options,
+                                                   unsigned threads) {
         options.threads = threads;
         options.simd = GetParam();
-        options.planes = planes;
-        options.fine_plane = fine_plane;
         auto made = kernels::make_engine(kernels::EngineKind::cpu, *model_, options);
         if (!made) throw std::runtime_error(made.error().message);
         return *std::move(made);
@@ -151,10 +157,21 @@ TEST_P(PlanePass, AnswersAreThoseOfTheScan) {
         const auto wanted = run_all(*vectors, queries);
         for (const auto& by_plane : {one.get(), three.get(), fine.get()}) {
             const auto together = run_all(*by_plane, queries);
+            // Threads that have few queries each divide the rows instead.
+            std::vector<Answer> by_twelves;
+            for (std::size_t first = 0; first < queries.size(); first += 12) {
+                for (Answer& answer :
+                     run_all(*by_plane,
+                             std::span(queries).subspan(
+                                 first, std::min<std::size_t>(12, queries.size() - first)))) {
+                    by_twelves.push_back(std::move(answer));
+                }
+            }
             for (std::size_t i = 0; i < queries.size(); ++i) {
                 const std::string what =
                     "seed " + std::to_string(seed) + ", query " + std::to_string(i);
                 ASSERT_EQ(together[i].hits, wanted[i].hits) << what;
+                ASSERT_EQ(by_twelves[i].hits, wanted[i].hits) << what << " by twelves";
                 const Answer alone = run_one(*by_plane, queries[i]);
                 ASSERT_EQ(alone.hits, wanted[i].hits) << what << " alone";
                 EXPECT_EQ(alone.certificate.pass, kernels::Pass::plane);
@@ -199,6 +216,53 @@ TEST_P(PlanePass, AFinePlaneLeavesFewer) {
         EXPECT_LT(read, coarse_read);
         EXPECT_LT(read / queries.size(), 100U);
     }
+}
+
+// Batches are answered while it is made, and afterwards.
+TEST_P(PlanePass, AFinePlaneIsMadeWhenABatchNeedsIt) {
+    const bool has_loop = kernels::cpu::plane_kernel_for(GetParam())->fine_loop.width != 0;
+    kernels::EngineOptions options;
+    options.fine_plane = kernels::FinePlane::when_needed;
+    std::atomic<std::size_t> asked_for = 0;
+    options.has_room = [&](std::size_t bytes) {
+        asked_for += bytes;
+        return true;
+    };
+    const auto later = engine(options, 2);
+    std::vector<Query> queries;
+    for (std::uint64_t seed = 0; seed < 8; ++seed) queries.push_back(query_of(seed));
+    const auto wanted = run_all(*engine(true, 2), queries);
+    for (const Query& query : queries) run_one(*later, query);
+    EXPECT_EQ(asked_for, 0U);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    do {
+        const auto answers = run_all(*later, queries);
+        for (std::size_t i = 0; i < queries.size(); ++i) ASSERT_EQ(answers[i].hits, wanted[i].hits);
+    } while (has_loop && later->fine_plane_bytes() == 0 &&
+             std::chrono::steady_clock::now() < deadline);
+    EXPECT_EQ(later->fine_plane_bytes() != 0, has_loop);
+    EXPECT_EQ(later->fine_plane_bytes(), asked_for);
+    const auto answers = run_all(*later, queries);
+    for (std::size_t i = 0; i < queries.size(); ++i) ASSERT_EQ(answers[i].hits, wanted[i].hits);
+    EXPECT_EQ(later->fine_plane_bytes(), engine(true, 1, true)->fine_plane_bytes());
+}
+
+TEST_P(PlanePass, NoFinePlaneIsMadeWithoutRoomOrOnceTheEngineEnds) {
+    kernels::EngineOptions options;
+    options.fine_plane = kernels::FinePlane::when_needed;
+    std::atomic<int> asked = 0;
+    options.has_room = [&](std::size_t) { return ++asked == 0; };
+    std::vector<Query> queries;
+    for (std::uint64_t seed = 0; seed < 8; ++seed) queries.push_back(query_of(seed));
+    for (int i = 0; i < 3; ++i) {
+        const auto without = engine(options, 1);
+        for (int j = 0; j < 3; ++j) run_all(*without, queries);
+        EXPECT_EQ(without->fine_plane_bytes(), 0U);
+    }
+    const bool has_loop = kernels::cpu::plane_kernel_for(GetParam())->fine_loop.width != 0;
+    EXPECT_EQ(asked, has_loop ? 3 : 0);
+    options.has_room = {};
+    for (int i = 0; i < 5; ++i) run_all(*engine(options, 1), queries);
 }
 
 // A row that a filter leaves out does not raise the threshold, so the plane lets many such pass;

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/cpu/plane_scan.hpp"
 #include "kernels/registry.hpp"
 #include "tests/support/daemon.hpp"
 #include "tests/support/process.hpp"
@@ -352,6 +353,34 @@ TEST(Answers, AreTheSameBytesForThreadsSimdAndBatches) {
                     << threads << " threads, " << simd << (pipelined ? ", pipelined" : "");
             }
         }
+    }
+}
+
+// The test above compares their answers: its daemons make one too.
+TEST(Batches, HaveAFinePlaneOfTheirOwnUnlessItIsOff) {
+    const auto* const kernel = kernels::cpu::plane_kernel_for("");
+    const bool has_loop = kernel != nullptr && kernel->fine_loop.width != 0;
+    for (const std::string setting : {"auto", "on", "off"}) {
+        const Daemon daemon(sample_model(), {"--fine-plane", setting});
+        Connection connection(daemon.socket_path());
+        connection.ask("NEAR king");
+        const auto has_fine_plane = [&] {
+            const auto lines = connection.ask("STATS").lines;
+            return std::ranges::find(lines, "fine_plane_bytes\t0") == lines.end();
+        };
+        EXPECT_FALSE(has_fine_plane()) << setting;
+        const bool is_wanted = has_loop && setting != "off";
+        std::string all;
+        for (int i = 1; i <= 256; ++i) all += "NEAR king - 0." + std::to_string(i) + " * of\n";
+        bool is_made = false;
+        const auto deadline = Clock::now() + seconds(20);
+        for (int round = 0; round < 10 || (is_wanted && !is_made && Clock::now() < deadline);
+             ++round) {
+            ASSERT_TRUE(connection.send(all));
+            for (int i = 0; i < 256; ++i) ASSERT_EQ(connection.read_reply().lines.size(), 10U);
+            is_made = has_fine_plane();
+        }
+        EXPECT_EQ(is_made, is_wanted) << setting;
     }
 }
 

@@ -23,8 +23,12 @@
 #include "daemon/fair_queue.hpp"
 #include "daemon/gathering.hpp"
 #include "daemon/histogram.hpp"
+#include "daemon/out_of_memory.hpp"
 #include "daemon/rank_cache.hpp"
+#include "daemon/settings.hpp"
 #include "kernels/thread_pool.hpp"
+#include "tests/support/small_model.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace gloved::daemon {
 namespace {
@@ -445,6 +449,14 @@ TEST(ThreadPool, LooksForWorkAndThenSleeps) {
     std::atomic<int> calls = 0;
     pool.run([&](unsigned) { ++calls; });
     EXPECT_EQ(calls, 2);
+}
+
+TEST(Memory, HasRoomForAFinePlaneThatFits) {
+    const tests::TempDir dir;
+    tests::make_model(dir / "model", tests::random_entries(10, 3, 1));
+    const ModelSetting model{"m", dir / "model"};
+    EXPECT_TRUE(has_room_for_fine_plane(model, true, 1));
+    EXPECT_FALSE(has_room_for_fine_plane(model, true, std::size_t{1} << 60));
 }
 
 TEST(ThreadPool, MoreThreadsThanProcessorsSleepAtOnce) {

@@ -79,6 +79,7 @@ Result<NamedEngine> make_engine(EngineKind kind, const std::string& simd,
     options.spread = settings.spread;
     options.pin = settings.pin;
     options.planes = settings.planes;
+    if (settings.fine_plane) options.fine_plane = kernels::FinePlane::at_start;
     options.wgmma = settings.wgmma;
     options.gpu_memory_bytes = settings.gpu_memory_bytes;
     options.time_device = true;

@@ -51,6 +51,7 @@ void read_engine_settings(const cli::CommandLine& line, Settings& settings) {
     settings.simd = line.text("simd");
     settings.pin = line.on_or_off("pin");
     settings.planes = line.on_or_off("planes");
+    settings.fine_plane = line.on_or_off("fine-plane");
     settings.wgmma = line.on_or_off("wgmma");
     using kernels::Spread;
     settings.spread = line.choice<Spread>(
@@ -129,6 +130,9 @@ cli::Options describe_options() {
         ("planes", cli::value("on|off", "on"),
          "search a copy of the model with 4 bits per number first, then read only the vectors that "
          "it cannot rule out")  //
+        ("fine-plane", cli::value("on|off", "on"),
+         "cpu: search batches in a copy with 7 bits per number, where the processor is fast at "
+         "that")  //
         ("wgmma", cli::value("on|off", "on"),
          "cuda: use the Hopper GPUs' own instruction for products of codes; off measures the one "
          "that other GPUs use")  //

@@ -26,6 +26,7 @@ struct Settings : RunSettings {
     std::string simd;                           ///< EngineOptions::simd
     bool pin = true;                            ///< EngineOptions::pin
     bool planes = true;                         ///< EngineOptions::planes
+    bool fine_plane = true;                     ///< EngineOptions::fine_plane
     bool wgmma = true;                          ///< EngineOptions::wgmma
     kernels::Spread spread = kernels::Spread::automatic;  ///< EngineOptions::spread
     std::uint64_t gpu_memory_bytes = 0;                   ///< 0: all that is free

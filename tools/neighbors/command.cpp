@@ -50,7 +50,7 @@ Settings read_computing_options(const cli::CommandLine& line) {
     settings.engine_options.threads =
         static_cast<unsigned>(line.count("threads", 1, kMaxThreads, 0));
     settings.engine_options.devices = line.devices("device");
-    settings.engine_options.fine_plane = true;
+    settings.engine_options.fine_plane = kernels::FinePlane::at_start;
     settings.engine_options.gpu_memory_bytes = line.bytes("gpu-memory", 1, 0);
     return settings;
 }

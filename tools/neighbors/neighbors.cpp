@@ -426,7 +426,8 @@ Status answer_queries(const Model& model, const Settings& settings, const Querie
     const ListText text(model, output.format, settings.k);
     if (Status written = file->write(text.head(queries.size())); !written) return written;
     Settings suited = settings;
-    suited.engine_options.fine_plane = queries.size() >= kFinePlaneQueries;
+    if (queries.size() < kFinePlaneQueries)
+        suited.engine_options.fine_plane = kernels::FinePlane::never;
     Computer computer(model, suited, stop);
     std::size_t without_answer = 0;
     {
