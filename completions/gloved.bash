@@ -47,6 +47,7 @@ _gloved_options() {
                 --member=@other --help --version
             ;;
         gloved-bench)
+            local kinds=near,nearvec,analogy,cosmul,rank,sim,dist,vec,odd,matrix,prefix,has,ping
             echo --model=@directory --rows=@other --dim=@other --seed=@other --keep=@directory \
                 --engine=cpu,cuda,auto,all --simd=avx512,avx2,neon,baseline,all --threads=@other \
                 --device=all --spread=auto,rows,queries --pin=on,off --planes=on,off \
@@ -55,7 +56,7 @@ _gloved_options() {
                 --range=@other --within=@other --exclude=@other --min=@other --repeat=@other \
                 --loads --daemon=@file --daemon-engine=auto,cuda,cpu --leak-queries=@other \
                 --format=text,csv --load=@file \
-                --mix=list:near,nearvec,analogy,rank,sim,dist,vec,odd,has,ping \
+                --mix=list:$kinds \
                 --connections=@other --depth=@other --rate=@other --seconds=@other \
                 --check=@other --lone --daemon-pid=@other --help --version
             ;;

@@ -159,7 +159,7 @@ double EngineWorker::gain_ms(const Batch& batch, std::size_t vectors) const {
 bool EngineWorker::will_gather(const Batch& next) const {
     const std::size_t vectors = next.vectors + computed_.batch.vectors;
     return gathering_.is_due() && gain_ms(next, vectors) > 0 &&
-           costs_.predict_ms(vectors) <= budget_ms();
+           costs_.predict_ms(vectors) <= budget_ms(next);
 }
 
 void EngineWorker::gather(Batch& batch) {
@@ -221,7 +221,9 @@ void EngineWorker::fill(Batch& batch) {
     empty_inboxes();
     std::size_t jobs = 0;
     std::size_t bytes = 0;
-    while (!is_full(batch) && milliseconds(now - begun) < budget_ms()) {
+    while (true) {
+        batch.is_mixed = batch.is_mixed || queue_.is_mixed();
+        if (is_full(batch) || milliseconds(now - begun) >= budget_ms(batch)) break;
         auto job = queue_.pop();
         if (!job) break;
         ++jobs;
@@ -245,12 +247,13 @@ void EngineWorker::fill(Batch& batch) {
 bool EngineWorker::is_full(const Batch& batch) const {
     if (batch.jobs.empty()) return false;
     return batch.jobs.size() >= kMaxBatch ||
-           costs_.predict_ms(batch.vectors + 1) + batch.other_ms + batch.hits_ms > budget_ms();
+           costs_.predict_ms(batch.vectors + 1) + batch.other_ms + batch.hits_ms > budget_ms(batch);
 }
 
-double EngineWorker::budget_ms() const {
-    return settings_.batch_ms > 0 ? settings_.batch_ms
-                                  : std::max(kBudgetSingles * costs_.single_ms(), kMinBudgetMs);
+double EngineWorker::budget_ms(const Batch& batch) const {
+    if (settings_.batch_ms > 0) return settings_.batch_ms;
+    const double singles = batch.is_mixed ? kMixedBudgetSingles : kBudgetSingles;
+    return std::max(singles * costs_.single_ms(), kMinBudgetMs);
 }
 
 void EngineWorker::prepare(JobPointer job, Clock::time_point now, Batch& batch) {

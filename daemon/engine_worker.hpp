@@ -86,8 +86,10 @@ struct Job {
 /// Lower limit of a batch's budget, in milliseconds. Where one query takes microseconds, a batch
 /// takes several times as long, and is still far cheaper than its queries one by one.
 inline constexpr double kMinBudgetMs = 1;
-/// A batch may take so many times as long as a single query.
+/// A batch may take so many times as long as a single query; where sources with one request wait
+/// beside others that send ahead, whose batches those would wait for, so many times.
 inline constexpr double kBudgetSingles = 4;
+inline constexpr double kMixedBudgetSingles = 2;
 /// Classes of batch sizes: 1, 2, 3–4, 5–8, … 2,049–4,096.
 inline constexpr std::size_t kBatchSizes = CostModel::kSizes;
 
@@ -204,6 +206,7 @@ class EngineWorker {
         double other_ms = 0;                  // passes over a part of the rows, other work
         double hits_ms = 0;                   // finding the hits, within the passes
         std::vector<Ordering> orderings;
+        bool is_mixed = false;  // FairQueue::is_mixed held while it was filled
     };
 
     /// A batch that the engine has answered, unless it failed. Its jobs do not have the answers
@@ -260,7 +263,7 @@ class EngineWorker {
     /// Adds an answered job to those that `hand_over` gives to their receivers.
     void answered(JobPointer job, Clock::time_point computed = Clock::now());
     void hand_over();
-    double budget_ms() const;
+    double budget_ms(const Batch& batch) const;
 
     std::function<void(const Error&)> on_fault_;
     mutable std::mutex fault_mutex_;

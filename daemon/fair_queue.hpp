@@ -26,6 +26,8 @@ class FairQueue {
             turns_.insert(urgent ? turns_.begin() : turns_.end(), &lane);
         }
         lane.entries.push_back(std::move(value));
+        if (lane.entries.size() == 1) ++single_lanes_;
+        if (lane.entries.size() == 2) --single_lanes_;
         ++size_;
     }
 
@@ -37,9 +39,11 @@ class FairQueue {
         --size_;
         lane.entries.pop_front();
         if (lane.entries.empty()) {
+            --single_lanes_;
             turns_.pop_front();
             lanes_.erase(lane.source);
         } else {
+            if (lane.entries.size() == 1) ++single_lanes_;
             turns_.splice(turns_.end(), turns_, turns_.begin());
         }
         return value;
@@ -47,6 +51,8 @@ class FairQueue {
 
     /// Number of entries.
     std::size_t size() const { return size_; }
+    /// Whether some sources have one entry and others several.
+    bool is_mixed() const { return single_lanes_ > 0 && single_lanes_ < lanes_.size(); }
 
   private:
     struct Lane {
@@ -57,6 +63,7 @@ class FairQueue {
     std::unordered_map<std::uint64_t, Lane> lanes_;  // none is empty
     std::list<Lane*> turns_;                         // next first
     std::size_t size_ = 0;
+    std::size_t single_lanes_ = 0;  // with one entry
 };
 
 }  // namespace gloved::daemon

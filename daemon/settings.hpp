@@ -93,8 +93,7 @@ struct Settings {
     DeviceChoice devices = {};                            ///< the GPUs to use
     kernels::Spread spread = kernels::Spread::automatic;  ///< how they share the work
     LookUpRules look_up;                                  ///< for requests that choose none
-    double batch_ms = 0;  ///< budget of a batch; 0: four times that of a single query, at least 1
-                          ///< ms
+    double batch_ms = 0;      ///< budget of a batch; 0: a multiple of a single query's time
     bool access_log = false;  ///< log every answer
     Limits limits;
 };

@@ -45,27 +45,23 @@ constexpr std::size_t kMaxPlaneQueries = 256;
 constexpr std::size_t kMinShare = 16;
 /// Queries of such a pass for each thread, at most.
 constexpr std::size_t kMaxShare = 256;
-/// Plane passes of as many queries read the fine plane, if there is one: twice the bytes, with
-/// fewer operations and survivors for each query (docs/performance-history.md).
-constexpr std::size_t kMinFineQueries = 8;
+/// Plane passes with as much work as so many queries read the fine plane, if there is one: twice
+/// the bytes, with fewer operations and survivors. So many hits are as much work as a query
+/// besides. (docs/performance-history.md.)
+constexpr std::size_t kMinFineWork = 8;
+constexpr std::size_t kHitsOfWork = 25;
 
 /// Maximum k for a plane pass. Beyond, the k-th score is so low that the plane leaves many
 /// survivors, and reading them here and there is slower than reading all vectors in order
-/// (docs/performance-history.md).
+/// (docs/performance-history.md). A fine plane leaves fewer: with it a hit for each so many rows.
 constexpr std::size_t kMaxPlaneK = 2048;
+constexpr std::size_t kRowsOfFineHit = 200;
 
 /// Where a query's filter leaves no more than one row in so many, each of these rows is scored,
 /// though a pass reads all rows in order, over the plane 13 % of the bytes of most.
 constexpr std::size_t kFewOfPlane = 64;
 constexpr std::size_t kFewOfScan = 4;
 constexpr std::size_t kNoRange = std::numeric_limits<std::size_t>::max();
-
-/// Whether reading the plane first can be faster. If ranks are limited, k says little about the
-/// number of survivors.
-bool suits_plane(const Query& query) {
-    const bool all_ranks = query.filter.rank_below == std::numeric_limits<std::uint32_t>::max();
-    return std::holds_alternative<Cosine>(query.kind) && (query.k <= kMaxPlaneK || !all_ranks);
-}
 
 /// What a filter asks but for its least score, for a map.
 using FilterKey =
@@ -116,7 +112,8 @@ class CpuEngine final : public Engine {
     }
 
   private:
-    bool leaves_few_rows(const Query& query) const;
+    bool suits_plane(const Query& query);
+    bool leaves_few_rows(const Query& query);
     std::vector<Row> rows_left(const Query& query) const;
     void run_plane(std::span<const Query* const> queries, RowRange range,
                    std::span<Answer* const> answers);
@@ -129,7 +126,7 @@ class CpuEngine final : public Engine {
     CanonicalScan scan_;
     std::optional<planes::Plane> plane_;
     std::optional<PlanePass> plane_pass_;
-    std::optional<FinePass> fine_pass_;  // for batches of at least kMinFineQueries
+    std::optional<FinePass> fine_pass_;  // for passes of at least kMinFineWork
 };
 
 Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries,
@@ -177,7 +174,7 @@ Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries,
             batch.add(query, answers[i]);
             continue;
         }
-        const bool has_plane = plane_ && suits_plane(query);
+        const bool has_plane = suits_plane(query);
         if (query.filter.rows) {
             // Usually few rows: a pass over these alone.
             Batch alone;
@@ -197,11 +194,20 @@ Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries,
     return answers;
 }
 
+/// Whether reading a plane first can be faster. If ranks are limited, k says little about the
+/// number of survivors.
+bool CpuEngine::suits_plane(const Query& query) {
+    if (!plane_ || !std::holds_alternative<Cosine>(query.kind)) return false;
+    const bool all_ranks = query.filter.rank_below == std::numeric_limits<std::uint32_t>::max();
+    if (query.k <= kMaxPlaneK || !all_ranks) return true;
+    return query.k <= model_.rows() / kRowsOfFineHit && fine_pass_ && fine_pass_->get() != nullptr;
+}
+
 /// Whether the query's filter is known to leave so few rows that it pays to score each of them.
-bool CpuEngine::leaves_few_rows(const Query& query) const {
+bool CpuEngine::leaves_few_rows(const Query& query) {
     Filter filter = query.filter;
     const std::size_t rows = filter.rows ? filter.rows->size() : model_.rows();
-    const bool by_plane = plane_ && suits_plane(query);
+    const bool by_plane = suits_plane(query);
     // A pass over the plane finds the words of a limit on ranks sooner than their ranks are read.
     if (by_plane) filter.rank_below = Filter().rank_below;
     const std::size_t left = most_rows(filter, model_.rows());
@@ -235,8 +241,11 @@ std::vector<Row> CpuEngine::rows_left(const Query& query) const {
 void CpuEngine::run_plane(std::span<const Query* const> queries, RowRange range,
                           std::span<Answer* const> answers) {
     const std::size_t threads = pool_.size();
-    const PlanePass* const fine =
-        fine_pass_ && queries.size() >= kMinFineQueries ? fine_pass_->get() : nullptr;
+    std::size_t hits = 0;
+    for (const Query* query : queries)
+        hits += std::min(query->k, most_rows(query->filter, model_.rows()));
+    const bool is_much = queries.size() + hits / kHitsOfWork >= kMinFineWork;
+    const PlanePass* const fine = is_much && fine_pass_ ? fine_pass_->get() : nullptr;
     const PlanePass& pass = fine != nullptr ? *fine : *plane_pass_;
     if (queries.size() < threads * kMinShare) return pass.run(queries, range, answers, pool_);
     // Each thread raises its own thresholds, so that fewer rows survive, and takes no lock.

@@ -247,6 +247,28 @@ TEST_P(PlanePass, AFinePlaneIsMadeWhenABatchNeedsIt) {
     EXPECT_EQ(later->fine_plane_bytes(), engine(true, 1, true)->fine_plane_bytes());
 }
 
+// More hits than the 4-bit plane serves, of a model that is large enough for so many.
+TEST_P(PlanePass, AnswersOfManyWordsComeFromAFinePlane) {
+    const TempDir dir;
+    const format::Model large = make_model(dir / "model", random_entries(420'000, 3, 7));
+    kernels::EngineOptions options;
+    options.threads = 2;
+    options.simd = GetParam();
+    options.planes = false;
+    const auto scan = *kernels::make_engine(kernels::EngineKind::cpu, large, options);
+    options.planes = true;
+    options.fine_plane = kernels::FinePlane::at_start;
+    const auto fine = *kernels::make_engine(kernels::EngineKind::cpu, large, options);
+    Query query;
+    const auto word = large.vector(11);
+    query.kind = kernels::Cosine{*kernels::make_query_vector({word.begin(), word.end()})};
+    query.k = 2100;
+    const Answer answer = run_one(*fine, query);
+    EXPECT_EQ(answer.hits, run_one(*scan, query).hits);
+    EXPECT_EQ(answer.certificate.pass,
+              fine->fine_plane_bytes() != 0 ? kernels::Pass::plane : kernels::Pass::float64);
+}
+
 TEST_P(PlanePass, NoFinePlaneIsMadeWithoutRoomOrOnceTheEngineEnds) {
     kernels::EngineOptions options;
     options.fine_plane = kernels::FinePlane::when_needed;

@@ -34,14 +34,19 @@ std::string refusal(std::string_view mix) {
     return "";
 }
 
-TEST(Mix, HasVerbsWithWeights) {
-    EXPECT_EQ(bench::parse_mix("near"), (std::vector<MixPart>{{Verb::near, 1}}));
-    EXPECT_EQ(bench::parse_mix("ping=3,sim,near=1000000"),
-              (std::vector<MixPart>{{Verb::ping, 3}, {Verb::sim, 1}, {Verb::near, 1000000}}));
+TEST(Mix, HasKindsOfRequestsWithWeights) {
+    const auto mix = bench::parse_mix("ping=3,cosmul,near=1000000");
+    ASSERT_EQ(mix.size(), 3U);
+    const std::vector<std::pair<std::string_view, std::uint64_t>> wanted = {
+        {"ping", 3}, {"cosmul", 1}, {"near", 1000000}};
+    for (std::size_t i = 0; i < mix.size(); ++i) {
+        EXPECT_EQ(mix[i].kind->name, wanted[i].first);
+        EXPECT_EQ(mix[i].weight, wanted[i].second);
+    }
 }
 
 TEST(Mix, RefusesWhatItCannotAsk) {
-    for (const char* text : {"", ",", "near,", "NEAR", "reload", "matrix=1", " near"})
+    for (const char* text : {"", ",", "near,", "NEAR", "reload", "stats=1", " near"})
         EXPECT_NE(refusal(text).find("there is no '"), std::string::npos) << text;
     EXPECT_NE(refusal("stats").find("near, nearvec, analogy"), std::string::npos);
     for (const char* text : {"near=", "near=0", "near=-1", "near=1.5", "near=1000001", "near=1=2"})
@@ -57,10 +62,11 @@ TEST(Mix, KnowsWhatItsRequestsNeed) {
     EXPECT_TRUE(bench::needs_vectors(bench::parse_mix("nearvec")));
 }
 
-/// Requests of every verb for words that must be quoted.
+/// Requests of every kind for words that must be quoted.
 bench::RequestPool odd_requests(std::size_t count, std::uint64_t seed) {
     bench::RequestOptions options;
-    options.mix = bench::parse_mix("near=8,nearvec,analogy,rank,sim,dist,vec,odd,has,ping");
+    options.mix = bench::parse_mix(
+        "near=8,nearvec,analogy,cosmul,rank,sim,dist,vec,odd,matrix,prefix,has,ping");
     options.k = 7;
     options.count = count;
     options.seed = seed;
@@ -94,27 +100,27 @@ TEST(RequestPool, IsTheSameForTheSameSeed) {
 }
 
 TEST(RequestPool, FollowsTheWeights) {
-    const bench::RequestPool pool = odd_requests(17000, 3);
-    std::vector<std::size_t> counts(10);
+    const bench::RequestPool pool = odd_requests(20000, 3);
+    std::vector<std::size_t> counts(13);
     for (std::size_t i = 0; i < pool.size(); ++i) ++counts[pool.part(i)];
     EXPECT_NEAR(static_cast<double>(counts[0]), 8000, 400);
-    for (std::size_t part = 1; part < 10; ++part)
+    for (std::size_t part = 1; part < 13; ++part)
         EXPECT_NEAR(static_cast<double>(counts[part]), 1000, 150);
 }
 
 TEST(RequestPool, HasAShareOfEveryPartChecked) {
-    const bench::RequestPool pool = odd_requests(17000, 3);
-    EXPECT_TRUE(bench::choose_checked(pool, 10, 0).empty());
-    EXPECT_EQ(bench::choose_checked(pool, 10, 1).size(), pool.size());
+    const bench::RequestPool pool = odd_requests(20000, 3);
+    EXPECT_TRUE(bench::choose_checked(pool, 13, 0).empty());
+    EXPECT_EQ(bench::choose_checked(pool, 13, 1).size(), pool.size());
     // The first of each part, however small the share.
-    EXPECT_EQ(bench::choose_checked(pool, 10, 1e-6).size(), 10U);
-    const auto tenth = bench::choose_checked(pool, 10, 0.1);
-    EXPECT_NEAR(static_cast<double>(tenth.size()), 1705, 10);
+    EXPECT_EQ(bench::choose_checked(pool, 13, 1e-6).size(), 13U);
+    const auto tenth = bench::choose_checked(pool, 13, 0.1);
+    EXPECT_NEAR(static_cast<double>(tenth.size()), 2006, 13);
     EXPECT_TRUE(std::ranges::is_sorted(tenth));
-    std::vector<std::size_t> counts(10);
+    std::vector<std::size_t> counts(13);
     for (const std::size_t i : tenth) ++counts[pool.part(i)];
     EXPECT_NEAR(static_cast<double>(counts[0]), 800, 40);
-    EXPECT_NEAR(static_cast<double>(counts[9]), 100, 15);
+    EXPECT_NEAR(static_cast<double>(counts[12]), 100, 15);
 }
 
 /// What a framer finds: «OK» or the code of each reply, with its bytes.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -26,16 +27,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Takes two milliseconds for a batch of any size.
+/// Takes two milliseconds for a query, and `more` for each that shares its batch.
 class NotingEngine : public kernels::Engine {
   public:
-    explicit NotingEngine(std::vector<std::size_t>& batches) : batches_(batches) {}
+    NotingEngine(std::vector<std::size_t>& batches, std::vector<std::size_t>& largest_k,
+                 std::chrono::milliseconds more)
+        : batches_(batches), largest_k_(largest_k), more_(more) {}
     kernels::EngineKind kind() const override { return kernels::EngineKind::cpu; }
     std::string description() const override { return "notes"; }
     Result<std::vector<kernels::Answer>> run(std::span<const kernels::Query> queries,
                                              const std::function<void()>&) override {
         batches_.push_back(queries.size());
-        std::this_thread::sleep_for(2ms);
+        largest_k_.push_back(std::ranges::max_element(queries, {}, &kernels::Query::k)->k);
+        std::this_thread::sleep_for(2ms + more_ * (queries.size() - 1));
         std::vector<kernels::Answer> answers(queries.size());
         for (kernels::Answer& answer : answers) answer.certificate.pass = kernels::Pass::plane;
         return answers;
@@ -43,6 +47,8 @@ class NotingEngine : public kernels::Engine {
 
   private:
     std::vector<std::size_t>& batches_;
+    std::vector<std::size_t>& largest_k_;
+    const std::chrono::milliseconds more_;
 };
 
 /// Waits for jobs.
@@ -68,18 +74,20 @@ class Client final : public JobReceiver {
 class EngineWorkerTest : public testing::Test {
   protected:
     EngineWorkerTest() { settings_.io_threads = 2; }
-    void start() {
+    void start(std::chrono::milliseconds more = 0ms) {
         worker_ = nullptr;
         batches_.clear();
+        largest_k_.clear();
         worker_ = std::make_unique<EngineWorker>(
-            "m", model_, std::make_unique<NotingEngine>(batches_), settings_);
+            "m", model_, std::make_unique<NotingEngine>(batches_, largest_k_, more), settings_);
     }
-    void ask(Client& client, std::size_t loop) {
+    void ask(Client& client, std::size_t loop, std::size_t k = 10) {
         auto job = std::make_shared<Job>();
         job->connection = loop + 1;
         job->receiver = &client;
         job->times.arrived = Clock::now();
         const kernels::WeightedRow row{1.0, 0};
+        job->query.k = k;
         job->query.kind = kernels::Cosine{*kernels::make_query_vector(*model_, {&row, 1}, false)};
         EXPECT_TRUE(worker_->submit(std::move(job), loop, false));
     }
@@ -88,7 +96,8 @@ class EngineWorkerTest : public testing::Test {
     const std::shared_ptr<const format::Model> model_ = std::make_shared<const format::Model>(
         tests::make_model(dir_ / "m", tests::random_entries(300, 8, 1)));
     Settings settings_;
-    std::vector<std::size_t> batches_;  // sizes
+    std::vector<std::size_t> batches_;    // sizes
+    std::vector<std::size_t> largest_k_;  // of each batch
     std::unique_ptr<EngineWorker> worker_;
 };
 
@@ -116,6 +125,40 @@ TEST_F(EngineWorkerTest, ClientsThatAskAgainAtOnceShareBatches) {
         shared = std::ranges::count(batches_, 2U);
     }
     EXPECT_GE(shared, 150);
+}
+
+/// One of four takes two and a half times as long as one of one. A busy machine may teach the
+/// worker other times; not in each of ten trials.
+TEST_F(EngineWorkerTest, BatchesThatALoneClientWaitsForAreSmaller) {
+    constexpr std::size_t kAhead = 150;
+    constexpr std::size_t kLoneK = 20;
+    double with_lone = 0;
+    double without = 0;
+    for (int trial = 0; trial < 10 && !(with_lone <= 2.5 && without >= 3); ++trial) {
+        start(1ms);
+        Client ahead;
+        Client lone;
+        for (std::size_t round = 1; round <= 20; ++round) {
+            // Not before the worker knows what a query costs.
+            for (std::size_t i = 0; round == 3 && i < kAhead; ++i) ask(ahead, 0);
+            ask(lone, 1, kLoneK);
+            ASSERT_TRUE(lone.wait_for(round));
+        }
+        ASSERT_TRUE(ahead.wait_for(kAhead));
+        worker_->stop();
+        std::array<double, 2> queries{};
+        std::array<double, 2> batches{};
+        // Those before taught it how long batches take; the last are what was left.
+        for (std::size_t i = 8; i + 2 < batches_.size(); ++i) {
+            const std::size_t has_lone = largest_k_[i] == kLoneK ? 1 : 0;
+            queries.at(has_lone) += static_cast<double>(batches_[i]);
+            ++batches.at(has_lone);
+        }
+        without = queries[0] / batches[0];
+        with_lone = queries[1] / batches[1];
+    }
+    EXPECT_LE(with_lone, 2.5);
+    EXPECT_GE(without, 3);
 }
 
 }  // namespace

@@ -50,6 +50,23 @@ TEST(FairQueue, TakesFromSourcesInTurnAndKeepsEachOnesOrder) {
     EXPECT_EQ(queue.size(), 0U);
 }
 
+TEST(FairQueue, IsMixedWhileSomeSourcesHaveOneEntryAndOthersSeveral) {
+    FairQueue<int> queue;
+    const auto mixed_after_push = [&](std::uint64_t source) {
+        queue.push(source, 0);
+        return queue.is_mixed();
+    };
+    EXPECT_FALSE(queue.is_mixed());
+    EXPECT_FALSE(mixed_after_push(1));
+    EXPECT_FALSE(mixed_after_push(2));
+    EXPECT_TRUE(mixed_after_push(1));
+    EXPECT_TRUE(mixed_after_push(1));
+    EXPECT_FALSE(mixed_after_push(2));
+    std::vector<bool> mixed;  // of sources 1 and 2, which had three and two
+    while (queue.pop()) mixed.push_back(queue.is_mixed());
+    EXPECT_EQ(mixed, (std::vector<bool>{false, true, false, false, false}));
+}
+
 TEST(FairQueue, AnUrgentSourceIsNext) {
     FairQueue<int> queue;
     for (int source = 1; source < 5; ++source)

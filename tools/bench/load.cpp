@@ -271,7 +271,7 @@ Result<LoadFigures> measure_load(LoadPlan& plan, const LoadSettings& settings, p
     if (daemon_clock) figures.daemon_cpu_seconds = daemon_clock->seconds() - daemon_before;
     figures.wall_seconds = static_cast<double>(clock_ns() - plan.start_ns) / 1e9;
     figures.seconds = static_cast<double>(plan.end_ns - plan.start_ns) / 1e9;
-    for (const MixPart& part : settings.mix) figures.parts.push_back(mix_name(part.verb));
+    for (const MixPart& part : settings.mix) figures.parts.emplace_back(part.kind->name);
     if (settings.lone) {
         figures.lone = workers->back().counts();
         workers->pop_back();
@@ -291,7 +291,7 @@ void print_header(const LoadSettings& settings, const Reply& stats, pid_t daemon
                      value_of(stats, "engine"), value_of(stats, "generation")));
     std::vector<std::string> mix;
     for (const MixPart& part : settings.mix)
-        mix.push_back(fmt::format("{}={}", mix_name(part.verb), part.weight));
+        mix.push_back(fmt::format("{}={}", part.kind->name, part.weight));
     note(fmt::format("load       {}, k={}, {:g} s, {} connection{}, {}{}", fmt::join(mix, ","),
                      settings.k, std::chrono::duration<double>(settings.seconds).count(),
                      settings.connections, settings.connections == 1 ? "" : "s",

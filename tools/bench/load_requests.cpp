@@ -6,7 +6,6 @@
 #include <array>
 #include <cassert>
 #include <iterator>
-#include <optional>
 #include <random>
 
 #include "cli/command_line.hpp"
@@ -15,47 +14,32 @@
 namespace gloved::bench {
 namespace {
 
-using wire::Verb;
-
-/// How many words a request of a verb has.
-struct VerbForm {
-    Verb verb;
-    std::size_t words = 0;
-    bool takes_k = false;
-    bool takes_vector = false;
-};
-
-constexpr std::array kForms = {
-    VerbForm{Verb::near, 1, true},    VerbForm{Verb::nearvec, 0, true, true},
-    VerbForm{Verb::analogy, 3, true}, VerbForm{Verb::rank, 2},
-    VerbForm{Verb::sim, 2},           VerbForm{Verb::dist, 2},
-    VerbForm{Verb::vec, 1},           VerbForm{Verb::odd, 4},
-    VerbForm{Verb::has, 1},           VerbForm{Verb::ping},
+constexpr std::array kKinds = {
+    RequestKind{"near", "NEAR", 1, true},
+    RequestKind{"nearvec", "NEARVEC", 0, true, true},
+    RequestKind{"analogy", "ANALOGY", 3, true},
+    RequestKind{"cosmul", "ANALOGY method=mul", 3, true},
+    RequestKind{"rank", "RANK", 2},
+    RequestKind{"sim", "SIM", 2},
+    RequestKind{"dist", "DIST", 2},
+    RequestKind{"vec", "VEC", 1},
+    RequestKind{"odd", "ODD", 4},
+    RequestKind{"matrix", "MATRIX", 20},
+    RequestKind{"prefix", "PREFIX", 1, true},
+    RequestKind{"has", "HAS", 1},
+    RequestKind{"ping", "PING"},
 };
 
 constexpr std::uint64_t kMaxWeight = 1'000'000;
 
-const VerbForm& form_of(Verb verb) {
-    const auto found = std::ranges::find(kForms, verb, &VerbForm::verb);
-    assert(found != kForms.end());
-    return *found;
-}
-
-std::optional<Verb> find_mix_verb(std::string_view name) {
-    const auto found = std::ranges::find_if(
-        kForms, [&](const VerbForm& form) { return mix_name(form.verb) == name; });
-    if (found == kForms.end()) return std::nullopt;
-    return found->verb;
-}
-
 MixPart parse_part(std::string_view text) {
     const std::string_view name = text.substr(0, text.find('='));
-    const auto verb = find_mix_verb(name);
-    if (!verb) {
+    const auto* const kind = std::ranges::find(kKinds, name, &RequestKind::name);
+    if (kind == kKinds.end()) {
         throw cli::WrongUsage(
-            fmt::format("--mix: there is no '{}'; there are {}", name, mix_verbs()));
+            fmt::format("--mix: there is no '{}'; there are {}", name, mix_kinds()));
     }
-    MixPart part{*verb};
+    MixPart part{kind};
     if (name.size() < text.size()) {
         part.weight = cli::parse_count(fmt::format("--mix, {}", name), text.substr(name.size() + 1),
                                        1, kMaxWeight);
@@ -80,15 +64,14 @@ class RequestWriter {
         return part;
     }
 
-    void append(std::string& text, Verb verb) {
-        const VerbForm& form = form_of(verb);
-        text += wire::verb_name(verb);
-        if (form.takes_k) fmt::format_to(std::back_inserter(text), " k={}", options_.k);
-        for (std::size_t i = 0; i < form.words; ++i) {
+    void append(std::string& text, const RequestKind& kind) {
+        text += kind.begin;
+        if (kind.takes_k) fmt::format_to(std::back_inserter(text), " k={}", options_.k);
+        for (std::size_t i = 0; i < kind.words; ++i) {
             text += ' ';
             text += wire::quote_word(any_of(options_.words));
         }
-        if (form.takes_vector) {
+        if (kind.takes_vector) {
             text += ' ';
             text += any_of(options_.vectors);
         }
@@ -108,16 +91,10 @@ class RequestWriter {
 
 }  // namespace
 
-std::string mix_name(Verb verb) {
-    std::string name(wire::verb_name(verb));
-    for (char& letter : name) letter = static_cast<char>(letter - 'A' + 'a');
-    return name;
-}
-
-std::string mix_verbs() {
-    std::vector<std::string> names;
-    names.reserve(kForms.size());
-    for (const VerbForm& form : kForms) names.push_back(mix_name(form.verb));
+std::string mix_kinds() {
+    std::vector<std::string_view> names;
+    names.reserve(kKinds.size());
+    for (const RequestKind& kind : kKinds) names.push_back(kind.name);
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -126,9 +103,8 @@ std::vector<MixPart> parse_mix(std::string_view text) {
     while (true) {
         const std::size_t comma = text.find(',');
         const MixPart part = parse_part(text.substr(0, comma));
-        if (std::ranges::find(mix, part.verb, &MixPart::verb) != mix.end()) {
-            throw cli::WrongUsage(fmt::format("--mix has '{}' twice", mix_name(part.verb)));
-        }
+        if (std::ranges::find(mix, part.kind, &MixPart::kind) != mix.end())
+            throw cli::WrongUsage(fmt::format("--mix has '{}' twice", part.kind->name));
         mix.push_back(part);
         if (comma == std::string_view::npos) return mix;
         text.remove_prefix(comma + 1);
@@ -137,14 +113,12 @@ std::vector<MixPart> parse_mix(std::string_view text) {
 
 bool needs_words(std::span<const MixPart> mix) {
     // The vectors are those of words.
-    return std::ranges::any_of(mix, [](const MixPart& part) {
-        return form_of(part.verb).words > 0 || form_of(part.verb).takes_vector;
-    });
+    return std::ranges::any_of(
+        mix, [](const MixPart& part) { return part.kind->words > 0 || part.kind->takes_vector; });
 }
 
 bool needs_vectors(std::span<const MixPart> mix) {
-    return std::ranges::any_of(mix,
-                               [](const MixPart& part) { return form_of(part.verb).takes_vector; });
+    return std::ranges::any_of(mix, [](const MixPart& part) { return part.kind->takes_vector; });
 }
 
 RequestPool::RequestPool(const RequestOptions& options) {
@@ -154,7 +128,7 @@ RequestPool::RequestPool(const RequestOptions& options) {
         const std::size_t part = writer.choose_part();
         starts_.push_back(text_.size());
         parts_.push_back(static_cast<std::uint8_t>(part));
-        writer.append(text_, options.mix[part].verb);
+        writer.append(text_, *options.mix[part].kind);
     }
     starts_.push_back(text_.size());
 }

@@ -1,4 +1,4 @@
-// The requests of a load: which verbs, in which proportion, and their lines, rendered beforehand.
+// The requests of a load: which kinds, in which proportion, and their lines, rendered beforehand.
 #pragma once
 
 #include <cstddef>
@@ -8,24 +8,28 @@
 #include <string_view>
 #include <vector>
 
-#include "common/wire/request.hpp"
-
 namespace gloved::bench {
 
-/// A verb's share of a load: `weight` of the sum of all weights.
-struct MixPart {
-    wire::Verb verb;
-    std::uint64_t weight = 1;
-    friend bool operator==(const MixPart&, const MixPart&) = default;
+/// How requests of one kind look: «<begin> k=<k> <words or vector>».
+struct RequestKind {
+    std::string_view name;   ///< as in a mix: a verb in lower case, or «cosmul»
+    std::string_view begin;  ///< the verb, and options if any
+    std::size_t words = 0;   ///< how many random words follow
+    bool takes_k = false;
+    bool takes_vector = false;
 };
 
-/// The verbs that a load can ask, in lower case: «near, sim, …».
-std::string mix_verbs();
-/// A verb's name as in a mix: «near».
-std::string mix_name(wire::Verb verb);
+/// One kind's share of a load: `weight` of the sum of all weights.
+struct MixPart {
+    const RequestKind* kind;
+    std::uint64_t weight = 1;
+};
 
-/// Parses the value of --mix, such as «near=8,sim=1,ping»: verbs with weights from 1 to 1000000,
-/// each verb once. Without a weight it is 1. Throws cli::WrongUsage.
+/// The names of the kinds that a load can ask: «near, sim, …».
+std::string mix_kinds();
+
+/// Parses the value of --mix, such as «near=8,sim=1,ping»: kinds with weights from 1 to 1000000,
+/// each kind once. Without a weight it is 1. Throws cli::WrongUsage.
 std::vector<MixPart> parse_mix(std::string_view text);
 
 /// Whether a request of `mix` has words.

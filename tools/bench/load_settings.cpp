@@ -35,7 +35,7 @@ void describe_load_options(boost::program_options::options_description& group) {
      "second, latencies, and the processor time of both sides; with --model, --threads (default: "
      "one per two cores), --k, --seed and --format")  //
         ("mix", cli::value("LIST", "near"),
-         "with --load: what to ask, verbs with commas between, each with its weight, e.g. "
+         "with --load: what to ask, kinds with commas between, each with its weight, e.g. "
          "near=8,sim=1,ping=1; the man page lists them")                                  //
         ("connections", cli::value("N", "16"), "with --load: connections to the daemon")  //
         ("depth", cli::value("N", "16"),
