@@ -221,9 +221,8 @@ void EngineWorker::fill(Batch& batch) {
     empty_inboxes();
     std::size_t jobs = 0;
     std::size_t bytes = 0;
-    while (true) {
-        batch.is_mixed = batch.is_mixed || queue_.is_mixed();
-        if (is_full(batch) || milliseconds(now - begun) >= budget_ms(batch)) break;
+    batch.is_mixed = batch.is_mixed || queue_.is_mixed();
+    while (!is_full(batch) && milliseconds(now - begun) < budget_ms(batch)) {
         auto job = queue_.pop();
         if (!job) break;
         ++jobs;

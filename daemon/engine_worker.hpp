@@ -206,7 +206,7 @@ class EngineWorker {
         double other_ms = 0;                  // passes over a part of the rows, other work
         double hits_ms = 0;                   // finding the hits, within the passes
         std::vector<Ordering> orderings;
-        bool is_mixed = false;  // FairQueue::is_mixed held while it was filled
+        bool is_mixed = false;  // FairQueue::is_mixed held when jobs were taken from it
     };
 
     /// A batch that the engine has answered, unless it failed. Its jobs do not have the answers

@@ -40,8 +40,11 @@ kernels::EngineOptions engine_options(const ModelSetting& setting, const Setting
     options.planes = settings.planes;
     if (settings.fine_plane != FinePlane::off) options.fine_plane = kernels::FinePlane::when_needed;
     if (settings.fine_plane == FinePlane::automatic) {
-        options.has_room = [setting, planes = settings.planes](std::size_t bytes) {
-            return has_room_for_fine_plane(setting, planes, bytes);
+        options.has_room = [setting, planes = settings.planes,
+                            warns = true](std::size_t bytes) mutable {
+            const bool has_room = has_room_for_fine_plane(setting, planes, bytes, warns);
+            warns = warns && has_room;
+            return has_room;
         };
     }
     options.gpu_memory_bytes = settings.gpu_memory_bytes;

@@ -200,7 +200,8 @@ bool CpuEngine::suits_plane(const Query& query) {
     if (!plane_ || !std::holds_alternative<Cosine>(query.kind)) return false;
     const bool all_ranks = query.filter.rank_below == std::numeric_limits<std::uint32_t>::max();
     if (query.k <= kMaxPlaneK || !all_ranks) return true;
-    return query.k <= model_.rows() / kRowsOfFineHit && fine_pass_ && fine_pass_->get() != nullptr;
+    const std::size_t rows = most_rows(query.filter, model_.rows());
+    return query.k <= rows / kRowsOfFineHit && fine_pass_ && fine_pass_->get() != nullptr;
 }
 
 /// Whether the query's filter is known to leave so few rows that it pays to score each of them.

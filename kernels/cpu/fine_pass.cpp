@@ -4,10 +4,17 @@
 
 #include <chrono>
 #include <stop_token>
+#include <system_error>
 
 #include "common/elapsed.hpp"
 
 namespace gloved::kernels::cpu {
+namespace {
+
+/// A reload may take the room for a moment.
+constexpr std::chrono::minutes kPause{1};
+
+}  // namespace
 
 FinePass::FinePass(const format::Model& model, const DotKernel& kernel,
                    std::span<const Row> uncovered, const PlaneLoop& loop,
@@ -17,14 +24,23 @@ FinePass::FinePass(const format::Model& model, const DotKernel& kernel,
 }
 
 const PlanePass* FinePass::get() {
-    if (!thread_.joinable() && options_.fine_plane == FinePlane::when_needed) {
+    const PlanePass* const made = made_;
+    if (made != nullptr || is_making_ || options_.fine_plane != FinePlane::when_needed) return made;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_try_) return nullptr;
+    next_try_ = now + kPause;
+    is_making_ = true;
+    try {
         // One thread, so that answers meanwhile keep most of the processors.
         thread_ = std::jthread([this](const std::stop_token& stop) {
             ThreadPool alone(1U);
             make(alone, stop);
+            is_making_ = false;
         });
+    } catch (const std::system_error&) {
+        is_making_ = false;
     }
-    return made_;
+    return nullptr;
 }
 
 std::size_t FinePass::bytes() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -27,7 +28,8 @@ class FinePass {
     FinePass(const FinePass&) = delete;
     FinePass& operator=(const FinePass&) = delete;
 
-    /// The pass; nullptr while there is none. The first call has a thread begin to make it. For the
+    /// The pass; nullptr while there is none. The first call has a thread begin to make it. If
+    /// there was no room, or no thread to be had, a call a minute later tries again. For the
     /// engine's thread.
     const PlanePass* get();
     /// Bytes of the plane once it is made, before 0. Any thread.
@@ -44,6 +46,8 @@ class FinePass {
     std::optional<planes::FinePlane> plane_;
     std::optional<PlanePass> pass_;
     std::atomic<const PlanePass*> made_ = nullptr;
+    std::atomic<bool> is_making_ = false;
+    std::chrono::steady_clock::time_point next_try_ = {};
     // Last: its thread uses the others, and its end is waited for first.
     std::jthread thread_;
 };

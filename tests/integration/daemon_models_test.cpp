@@ -152,6 +152,7 @@ TEST_F(Models, AreLoadedAnewBetweenRequests) {
 TEST_F(Models, AreLoadedOneAtATimeHoweverOftenItIsAsked) {
     std::string all;
     for (int i = 0; i < 30; ++i) all += "RELOAD\nHAS w1\n";
+    connection_.ask("NEAR w1");
     // Meanwhile the files change again and again, so that most reloads replace more than lists.
     const std::jthread writer([&](const std::stop_token& stop) {
         while (!stop.stop_requested()) {
@@ -172,6 +173,7 @@ TEST_F(Models, AreLoadedOneAtATimeHoweverOftenItIsAsked) {
         }
     }
     EXPECT_EQ(stat(connection_, "reloads"), "60");
+    EXPECT_EQ(stat(connection_, "batches"), "0");  // of an engine that was replaced
 }
 
 // Whoever takes an answer slowly may hold one that was replaced, until the next one wants its room.

@@ -356,11 +356,11 @@ TEST(Answers, AreTheSameBytesForThreadsSimdAndBatches) {
     }
 }
 
-// The test above compares their answers: its daemons make one too.
 TEST(Batches, HaveAFinePlaneOfTheirOwnUnlessItIsOff) {
     const auto* const kernel = kernels::cpu::plane_kernel_for("");
     const bool has_loop = kernel != nullptr && kernel->fine_loop.width != 0;
-    for (const std::string setting : {"auto", "on", "off"}) {
+    std::vector<std::vector<std::string>> wanted;
+    for (const std::string setting : {"off", "auto", "on"}) {
         const Daemon daemon(sample_model(), {"--fine-plane", setting});
         Connection connection(daemon.socket_path());
         connection.ask("NEAR king");
@@ -377,7 +377,10 @@ TEST(Batches, HaveAFinePlaneOfTheirOwnUnlessItIsOff) {
         for (int round = 0; round < 10 || (is_wanted && !is_made && Clock::now() < deadline);
              ++round) {
             ASSERT_TRUE(connection.send(all));
-            for (int i = 0; i < 256; ++i) ASSERT_EQ(connection.read_reply().lines.size(), 10U);
+            std::vector<std::vector<std::string>> answers;
+            for (int i = 0; i < 256; ++i) answers.push_back(connection.read_reply().lines);
+            if (wanted.empty()) wanted = answers;
+            ASSERT_EQ(answers, wanted) << setting << ", round " << round;
             is_made = has_fine_plane();
         }
         EXPECT_EQ(is_made, is_wanted) << setting;

@@ -9,8 +9,10 @@ of the rounds: microseconds from sending a request to having its reply, at the 5
 one client and for 64, and answers per second of the 64. The words are random; MATRIX has 20, ODD 4.
 
 The second table has the stages of a NEAR with k=10 as STATS tells them, at the 50th percentile, of
-a daemon for each number of connections. What is left of the client's time is the socket and the
-client. Exit status: 0 all were answered, 1 some were not, 2 wrong usage.
+a daemon for each number of connections; two seconds of warming up are among them. What is left of
+the client's time is the socket and the client.
+
+Exit status: 0 all were answered, 1 some were not, 2 wrong usage.
 """
 import argparse
 import csv

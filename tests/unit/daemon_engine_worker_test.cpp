@@ -27,19 +27,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Takes two milliseconds for a query, and `more` for each that shares its batch.
+/// Takes `first` for a query, and `more` for each that shares its batch.
 class NotingEngine : public kernels::Engine {
   public:
     NotingEngine(std::vector<std::size_t>& batches, std::vector<std::size_t>& largest_k,
-                 std::chrono::milliseconds more)
-        : batches_(batches), largest_k_(largest_k), more_(more) {}
+                 std::chrono::milliseconds first, std::chrono::milliseconds more)
+        : batches_(batches), largest_k_(largest_k), first_(first), more_(more) {}
     kernels::EngineKind kind() const override { return kernels::EngineKind::cpu; }
     std::string description() const override { return "notes"; }
     Result<std::vector<kernels::Answer>> run(std::span<const kernels::Query> queries,
                                              const std::function<void()>&) override {
         batches_.push_back(queries.size());
         largest_k_.push_back(std::ranges::max_element(queries, {}, &kernels::Query::k)->k);
-        std::this_thread::sleep_for(2ms + more_ * (queries.size() - 1));
+        std::this_thread::sleep_for(first_ + more_ * (queries.size() - 1));
         std::vector<kernels::Answer> answers(queries.size());
         for (kernels::Answer& answer : answers) answer.certificate.pass = kernels::Pass::plane;
         return answers;
@@ -48,6 +48,7 @@ class NotingEngine : public kernels::Engine {
   private:
     std::vector<std::size_t>& batches_;
     std::vector<std::size_t>& largest_k_;
+    const std::chrono::milliseconds first_;
     const std::chrono::milliseconds more_;
 };
 
@@ -74,12 +75,13 @@ class Client final : public JobReceiver {
 class EngineWorkerTest : public testing::Test {
   protected:
     EngineWorkerTest() { settings_.io_threads = 2; }
-    void start(std::chrono::milliseconds more = 0ms) {
+    void start(std::chrono::milliseconds first, std::chrono::milliseconds more) {
         worker_ = nullptr;
         batches_.clear();
         largest_k_.clear();
         worker_ = std::make_unique<EngineWorker>(
-            "m", model_, std::make_unique<NotingEngine>(batches_, largest_k_, more), settings_);
+            "m", model_, std::make_unique<NotingEngine>(batches_, largest_k_, first, more),
+            settings_);
     }
     void ask(Client& client, std::size_t loop, std::size_t k = 10) {
         auto job = std::make_shared<Job>();
@@ -107,7 +109,7 @@ TEST_F(EngineWorkerTest, ClientsThatAskAgainAtOnceShareBatches) {
     constexpr std::size_t kRounds = 300;
     std::ptrdiff_t shared = 0;
     for (int trial = 0; trial < 10 && shared < 150; ++trial) {
-        start();
+        start(2ms, 0ms);
         std::vector<Client> clients(2);
         std::vector<std::thread> threads;
         for (std::size_t i = 0; i < clients.size(); ++i) {
@@ -135,17 +137,19 @@ TEST_F(EngineWorkerTest, BatchesThatALoneClientWaitsForAreSmaller) {
     double with_lone = 0;
     double without = 0;
     for (int trial = 0; trial < 10 && !(with_lone <= 2.5 && without >= 3); ++trial) {
-        start(1ms);
+        start(8ms, 4ms);
         Client ahead;
         Client lone;
-        for (std::size_t round = 1; round <= 20; ++round) {
+        bool came = true;
+        for (std::size_t round = 1; came && round <= 20; ++round) {
             // Not before the worker knows what a query costs.
             for (std::size_t i = 0; round == 3 && i < kAhead; ++i) ask(ahead, 0);
             ask(lone, 1, kLoneK);
-            ASSERT_TRUE(lone.wait_for(round));
+            came = lone.wait_for(round);
         }
-        ASSERT_TRUE(ahead.wait_for(kAhead));
+        came = came && ahead.wait_for(kAhead);
         worker_->stop();
+        ASSERT_TRUE(came);
         std::array<double, 2> queries{};
         std::array<double, 2> batches{};
         // Those before taught it how long batches take; the last are what was left.
