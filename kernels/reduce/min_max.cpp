@@ -19,7 +19,7 @@ constexpr std::size_t kLongRow = 64;
 /// Long rows reduced together: intermediate results are loaded and stored once for all of them.
 constexpr std::size_t kRowsTogether = 4;
 /// Prefetch distance. Hardware prefetching alone is too slow for several rows at a time: without
-/// this, an array that is not in the cache takes twice as long (docs/performance-history.md).
+/// this, an array that is not in the cache takes 1.7 times as long (docs/performance-history.md).
 constexpr std::size_t kPrefetchBytes = 16384;
 /// Bytes that a thread claims at a time.
 constexpr std::size_t kGrainBytes = 1 << 20;
