@@ -86,9 +86,10 @@ struct Job {
 /// Lower limit of a batch's budget, in milliseconds. Where one query takes microseconds, a batch
 /// takes several times as long, and is still far cheaper than its queries one by one.
 inline constexpr double kMinBudgetMs = 1;
-/// A batch may take so many times as long as a single query; where sources with one request wait
-/// beside others that send ahead, whose batches those would wait for, so many times.
+/// A batch may take as long as so many single queries.
 inline constexpr double kBudgetSingles = 4;
+/// The same while clients with one request wait beside others that send ahead: they would wait for
+/// the batches of these.
 inline constexpr double kMixedBudgetSingles = 2;
 /// Classes of batch sizes: 1, 2, 3–4, 5–8, … 2,049–4,096.
 inline constexpr std::size_t kBatchSizes = CostModel::kSizes;

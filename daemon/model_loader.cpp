@@ -42,9 +42,14 @@ kernels::EngineOptions engine_options(const ModelSetting& setting, const Setting
     if (settings.fine_plane == FinePlane::automatic) {
         options.has_room = [setting, planes = settings.planes,
                             warns = true](std::size_t bytes) mutable {
-            const bool has_room = has_room_for_fine_plane(setting, planes, bytes, warns);
-            warns = warns && has_room;
-            return has_room;
+            const Status fits = check_memory_for_fine_plane(setting, planes, bytes);
+            if (!fits && std::exchange(warns, false)) {
+                log_warning(
+                    "model {}: no 7-bit plane for batches: {}; it is made once there is room, or "
+                    "with --fine-plane on",
+                    setting.name, fits.error().message);
+            }
+            return static_cast<bool>(fits);
         };
     }
     options.gpu_memory_bytes = settings.gpu_memory_bytes;

@@ -78,7 +78,7 @@ class ModelSet {
 
     /// Whether a model is being loaded now; `stop` would wait for that.
     bool is_loading() const { return is_loading_; }
-    /// Number of models that were replaced, with more than their lists, and are not freed yet.
+    /// Number of models that a reload of changed files replaced, and that are not freed yet.
     std::size_t retired() const;
     std::uint64_t reloads() const { return reloads_; }
     std::uint64_t failed_reloads() const { return failed_reloads_; }

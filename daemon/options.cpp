@@ -360,8 +360,7 @@ po::options_description engine_options(Settings& settings) {
         choice<FinePlane>("fine-plane", {{"auto", automatic}, {"on", on}, {"off", off}},
                           settings.fine_plane),
         "cpu: search batches of requests in a copy with 7 bits per number, a quarter of the "
-        "vectors' "
-        "size; auto makes it if memory has room for that and a reload");
+        "vectors' size; auto makes it if memory has room for that and a reload");
     add(options, "neighbors", on_off("neighbors", settings.neighbors),
         "answer NEAR of a word from the neighbors that gloved-neighbors has stored in the model, "
         "if there are any; off asks the engine");

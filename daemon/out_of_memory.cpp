@@ -106,20 +106,15 @@ Status check_memory_for(const ModelSetting& setting, std::span<const ListSetting
     return needed && available ? check(setting.path, *needed, *available) : Status();
 }
 
-bool has_room_for_fine_plane(const ModelSetting& setting, bool planes, std::size_t bytes,
-                             bool warns) {
+Status check_memory_for_fine_plane(const ModelSetting& setting, bool planes, std::size_t bytes) {
     const auto available = available_memory();
-    if (!available) return true;
     // As if its files were locked, even where they are not: a model that does not stay in memory is
     // slower than one without a fine plane.
     const auto reload = memory_for(setting, setting.lists, planes, true).value_or(0);
-    if (bytes + reload <= *available) return true;
-    if (!warns) return false;
-    log_warning(
-        "model {}: no 7-bit plane for batches: it takes {} MiB of memory and a reload {} MiB, and "
-        "{} MiB are available; it is made once there is room, or with --fine-plane on",
-        setting.name, bytes >> 20, reload >> 20, *available >> 20);
-    return false;
+    if (!available || bytes + reload <= *available) return {};
+    return error_with(ErrorCode::unavailable,
+                      "it takes {} MiB of memory and a reload {} MiB, and {} MiB are available",
+                      bytes >> 20, reload >> 20, *available >> 20);
 }
 
 Status check_memory_for_lists(const ModelSetting& setting, std::span<const ListSetting> lists,

@@ -22,10 +22,9 @@ void install_out_of_memory_handler();
 /// Error: unavailable.
 Status check_memory_for(const ModelSetting& setting, std::span<const ListSetting> lists,
                         bool planes, bool locks_files);
-/// Whether memory has room for a fine plane of `bytes` and for a reload of the model besides.
-/// `warns`: logs why not.
-bool has_room_for_fine_plane(const ModelSetting& setting, bool planes, std::size_t bytes,
-                             bool warns);
+/// Checks whether memory has room for a fine plane of `bytes` and for a reload of the model
+/// besides. Error: unavailable.
+Status check_memory_for_fine_plane(const ModelSetting& setting, bool planes, std::size_t bytes);
 /// As check_memory_for, for lists of a model of `rows` rows, which serves already.
 Status check_memory_for_lists(const ModelSetting& setting, std::span<const ListSetting> lists,
                               std::size_t rows);

@@ -45,15 +45,16 @@ constexpr std::size_t kMaxPlaneQueries = 256;
 constexpr std::size_t kMinShare = 16;
 /// Queries of such a pass for each thread, at most.
 constexpr std::size_t kMaxShare = 256;
-/// Plane passes with as much work as so many queries read the fine plane, if there is one: twice
-/// the bytes, with fewer operations and survivors. So many hits are as much work as a query
-/// besides. (docs/performance-history.md.)
-constexpr std::size_t kMinFineWork = 8;
-constexpr std::size_t kHitsOfWork = 25;
+/// A plane pass of so many queries reads the fine plane, if there is one: it has twice the bytes,
+/// but takes fewer operations and leaves fewer survivors. Many hits leave more survivors, so that
+/// each kHitsOfQuery of them count as a further query (docs/performance-history.md).
+constexpr std::size_t kMinFineQueries = 8;
+constexpr std::size_t kHitsOfQuery = 25;
 
 /// Maximum k for a plane pass. Beyond, the k-th score is so low that the plane leaves many
 /// survivors, and reading them here and there is slower than reading all vectors in order
-/// (docs/performance-history.md). A fine plane leaves fewer: with it a hit for each so many rows.
+/// (docs/performance-history.md). A fine plane leaves fewer: with it k may be up to the number of
+/// rows divided by kRowsOfFineHit.
 constexpr std::size_t kMaxPlaneK = 2048;
 constexpr std::size_t kRowsOfFineHit = 200;
 
@@ -126,7 +127,7 @@ class CpuEngine final : public Engine {
     CanonicalScan scan_;
     std::optional<planes::Plane> plane_;
     std::optional<PlanePass> plane_pass_;
-    std::optional<FinePass> fine_pass_;  // for passes of at least kMinFineWork
+    std::optional<FinePass> fine_pass_;  // for passes of at least kMinFineQueries
 };
 
 Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries,
@@ -245,8 +246,8 @@ void CpuEngine::run_plane(std::span<const Query* const> queries, RowRange range,
     std::size_t hits = 0;
     for (const Query* query : queries)
         hits += std::min(query->k, most_rows(query->filter, model_.rows()));
-    const bool is_much = queries.size() + hits / kHitsOfWork >= kMinFineWork;
-    const PlanePass* const fine = is_much && fine_pass_ ? fine_pass_->get() : nullptr;
+    const bool suits_fine = queries.size() + hits / kHitsOfQuery >= kMinFineQueries;
+    const PlanePass* const fine = suits_fine && fine_pass_ ? fine_pass_->get() : nullptr;
     const PlanePass& pass = fine != nullptr ? *fine : *plane_pass_;
     if (queries.size() < threads * kMinShare) return pass.run(queries, range, answers, pool_);
     // Each thread raises its own thresholds, so that fewer rows survive, and takes no lock.

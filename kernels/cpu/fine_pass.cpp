@@ -11,7 +11,7 @@
 namespace gloved::kernels::cpu {
 namespace {
 
-/// A reload may take the room for a moment.
+/// After a try that failed: a reload takes the room for a moment only.
 constexpr std::chrono::minutes kPause{1};
 
 }  // namespace

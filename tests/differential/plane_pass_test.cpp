@@ -93,6 +93,10 @@ class PlanePass : public testing::TestWithParam<std::string> {
         return *std::move(made);
     }
 
+    static bool has_fine_loop() {
+        return kernels::cpu::plane_kernel_for(GetParam())->fine_loop.width != 0;
+    }
+
     /// Words, some of the first topic, and what lies between words.
     static Query query_of(std::uint64_t seed) {
         std::mt19937_64 random(seed);
@@ -210,17 +214,16 @@ TEST_P(PlanePass, AFinePlaneLeavesFewer) {
         read += answers[i].certificate.survivors;
         coarse_read += coarse_answers[i].certificate.survivors;
     }
-    if (kernels::cpu::plane_kernel_for(GetParam())->fine_loop.width == 0) {
-        EXPECT_EQ(read, coarse_read);
-    } else {
+    if (has_fine_loop()) {
         EXPECT_LT(read, coarse_read);
         EXPECT_LT(read / queries.size(), 100U);
+    } else {
+        EXPECT_EQ(read, coarse_read);
     }
 }
 
 // Batches are answered while it is made, and afterwards.
 TEST_P(PlanePass, AFinePlaneIsMadeWhenABatchNeedsIt) {
-    const bool has_loop = kernels::cpu::plane_kernel_for(GetParam())->fine_loop.width != 0;
     kernels::EngineOptions options;
     options.fine_plane = kernels::FinePlane::when_needed;
     std::atomic<std::size_t> asked_for = 0;
@@ -238,9 +241,9 @@ TEST_P(PlanePass, AFinePlaneIsMadeWhenABatchNeedsIt) {
     do {
         const auto answers = run_all(*later, queries);
         for (std::size_t i = 0; i < queries.size(); ++i) ASSERT_EQ(answers[i].hits, wanted[i].hits);
-    } while (has_loop && later->fine_plane_bytes() == 0 &&
+    } while (has_fine_loop() && later->fine_plane_bytes() == 0 &&
              std::chrono::steady_clock::now() < deadline);
-    EXPECT_EQ(later->fine_plane_bytes() != 0, has_loop);
+    EXPECT_EQ(later->fine_plane_bytes() != 0, has_fine_loop());
     EXPECT_EQ(later->fine_plane_bytes(), asked_for);
     const auto answers = run_all(*later, queries);
     for (std::size_t i = 0; i < queries.size(); ++i) ASSERT_EQ(answers[i].hits, wanted[i].hits);
@@ -281,8 +284,7 @@ TEST_P(PlanePass, NoFinePlaneIsMadeWithoutRoomOrOnceTheEngineEnds) {
         for (int j = 0; j < 3; ++j) run_all(*without, queries);
         EXPECT_EQ(without->fine_plane_bytes(), 0U);
     }
-    const bool has_loop = kernels::cpu::plane_kernel_for(GetParam())->fine_loop.width != 0;
-    EXPECT_EQ(asked, has_loop ? 3 : 0);
+    EXPECT_EQ(asked, has_fine_loop() ? 3 : 0);
     options.has_room = {};
     for (int i = 0; i < 5; ++i) run_all(*engine(options, 1), queries);
 }

@@ -472,8 +472,8 @@ TEST(Memory, HasRoomForAFinePlaneThatFits) {
     const tests::TempDir dir;
     tests::make_model(dir / "model", tests::random_entries(10, 3, 1));
     const ModelSetting model{"m", dir / "model"};
-    EXPECT_TRUE(has_room_for_fine_plane(model, true, 1, true));
-    EXPECT_FALSE(has_room_for_fine_plane(model, true, std::size_t{1} << 60, true));
+    EXPECT_TRUE(check_memory_for_fine_plane(model, true, 1));
+    EXPECT_FALSE(check_memory_for_fine_plane(model, true, std::size_t{1} << 60));
 }
 
 TEST(ThreadPool, MoreThreadsThanProcessorsSleepAtOnce) {
