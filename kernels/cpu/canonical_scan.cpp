@@ -10,7 +10,7 @@
 #include <variant>
 
 #include "kernels/canonical.hpp"
-#include "kernels/cpu/best_hits.hpp"
+#include "kernels/best_hits.hpp"
 #include "kernels/cpu/eligible.hpp"
 #include "kernels/prefetch.hpp"
 #include "kernels/row_pairs.hpp"

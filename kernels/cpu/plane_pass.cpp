@@ -8,7 +8,7 @@
 
 #include "common/format/model.hpp"
 #include "kernels/canonical.hpp"
-#include "kernels/cpu/best_hits.hpp"
+#include "kernels/best_hits.hpp"
 #include "kernels/cpu/eligible.hpp"
 #include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/shape.hpp"

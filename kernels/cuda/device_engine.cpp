@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/best_hits.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/cuda/code_pass.cuh"
 #include "kernels/cuda/code_tiles.hpp"
@@ -37,6 +38,8 @@ constexpr std::size_t kMinDividedDim = 1024;
 /// Queries of a panel of a pass over code tiles.
 constexpr std::size_t kPanelQueries = std::size_t{CodeGrid::kWarpgroups} * kCodeBlockQueries;
 constexpr double kNone = -std::numeric_limits<double>::infinity();
+/// Hits that are added to a list on the host together.
+constexpr std::size_t kHostHits = 1024;
 /// Few rows are one in so many of the device's, at most.
 constexpr std::size_t kFewShare = 8;
 
@@ -466,29 +469,34 @@ std::optional<Hit> DeviceEngine::target_of(const Task& task) const {
     return counted_hit(model_, *count);
 }
 
-/// Selects on the host, for large k and for more ties than the device's lists hold.
+/// Selects on the host, for large k and for more ties than the device's lists hold. A score is NaN
+/// where rank, range or minimum score rule its row out.
 void DeviceEngine::select_on_host(const Task& task) {
-    Answer& answer = *task.answer;
-    std::vector<Hit> hits;
-    std::size_t row = task.rows.first;
-    for (const double score : shard_->scores(task.rows)) {
-        // NaN: rank, range or minimum score rule the row out.
-        if (!std::isnan(score) && !task.excludes(row))
-            hits.push_back({static_cast<Row>(row), score});
-        ++row;
-    }
+    const std::span<const double> scores = shard_->scores(task.rows);
     if (const std::optional<Hit> target = target_of(task)) {
-        answer.count = static_cast<std::uint64_t>(std::ranges::count_if(hits, [&](const Hit& hit) {
-            return hit.row != target->row && comes_before(hit, *target);
-        }));
+        std::uint64_t& count = task.answer->count = 0;
+        for (std::size_t i = 0; i < scores.size(); ++i) {
+            const Hit hit{static_cast<Row>(task.rows.first + i), scores[i]};
+            if (std::isnan(hit.score) || hit.row == target->row) continue;
+            if (comes_before(hit, *target) && !task.excludes(hit.row)) ++count;
+        }
         return;
     }
-    const auto wanted = static_cast<std::ptrdiff_t>(std::min(task.k, hits.size()));
-    std::nth_element(hits.begin(), hits.begin() + std::max<std::ptrdiff_t>(wanted - 1, 0),
-                     hits.end(), comes_before);
-    hits.resize(static_cast<std::size_t>(wanted));
-    std::ranges::sort(hits, comes_before);
-    answer.hits = std::move(hits);
+    // Once k rows are known, few of the others reach the threshold.
+    BestHits best(task.k, kNone);
+    std::vector<Hit> hits;
+    hits.reserve(kHostHits);
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+        if (!(scores[i] >= best.threshold())) continue;
+        const std::size_t row = task.rows.first + i;
+        if (task.excludes(row)) continue;
+        hits.push_back({static_cast<Row>(row), scores[i]});
+        if (hits.size() < kHostHits) continue;
+        best.add(hits);
+        hits.clear();
+    }
+    best.add(hits);
+    task.answer->hits = best.take();
 }
 
 Status DeviceEngine::wait() {

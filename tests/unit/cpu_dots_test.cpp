@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "kernels/canonical.hpp"
-#include "kernels/cpu/best_hits.hpp"
+#include "kernels/best_hits.hpp"
 #include "kernels/cpu/dots.hpp"
 #include "kernels/engine.hpp"
 
@@ -26,7 +26,7 @@ namespace gloved::tests {
 namespace {
 
 using kernels::Hit;
-using kernels::cpu::BestHits;
+using kernels::BestHits;
 using kernels::cpu::DotKernel;
 using kernels::cpu::QueryGroup;
 

@@ -1,4 +1,4 @@
-// BestHits: the answer to a query while the cpu engine's threads find it.
+// BestHits: the answer to a query while an engine's threads find it.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 #include "kernels/engine.hpp"
 
-namespace gloved::kernels::cpu {
+namespace gloved::kernels {
 
 /// The k best hits so far, and a threshold: a score that k eligible rows are known to reach, so
 /// that a row with a lower score is not in the answer. The threshold only rises. Any thread may
@@ -43,4 +43,4 @@ class BestHits {
     std::vector<Hit> hits_;
 };
 
-}  // namespace gloved::kernels::cpu
+}  // namespace gloved::kernels

@@ -1,9 +1,9 @@
-#include "kernels/cpu/best_hits.hpp"
+#include "kernels/best_hits.hpp"
 
 #include <algorithm>
 #include <utility>
 
-namespace gloved::kernels::cpu {
+namespace gloved::kernels {
 namespace {
 
 /// By what part of k the list grows before it is cut to k again. Small, so that the threshold is
@@ -50,4 +50,4 @@ std::vector<Hit> BestHits::take() {
     return std::exchange(hits_, {});
 }
 
-}  // namespace gloved::kernels::cpu
+}  // namespace gloved::kernels
