@@ -49,9 +49,7 @@ int run(const cli::CommandLine& line) {
     shape.rows = line.count("rows", 1, format::kMaxRows);
     shape.dim = line.count("dim", 1, format::kMaxDim);
     shape.seed = line.count("seed", 0, UINT64_MAX);
-    const auto text_format = tests::text_format_from(line.text("format"));
-    if (!text_format) line.no_such_choice("format", {"glove", "word2vec", "word2vec-bin", "norms"});
-    shape.format = *text_format;
+    shape.format = *tests::text_format_from(line.word("format"));
     const auto fail = [](const std::string& message) {
         kProgram.say(message + std::strerror(errno));
         return cli::kFault;

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temp_dir.hpp"
+
 namespace gloved::tests {
 namespace {
 
@@ -16,13 +18,13 @@ using Arguments = std::vector<std::string>;
 
 cli::Options options() {
     cli::Options options;
-    cli::OptionAdder{options.shown}                     //
-    ("count", cli::value("N", "3"), "a number")         //
-        ("needed", cli::value("N"), "a number")         //
-        ("memory", cli::value("BYTES"), "a size")       //
-        ("timeout", cli::value("S", "10"), "a time")    //
-        ("name", cli::value("NAME"), "a name")          //
-        ("op", cli::value("min|max", "min"), "a word")  //
+    cli::OptionAdder{options.shown}                          //
+    ("count", cli::value("N", "3"), "a number")              //
+        ("needed", cli::value("N"), "a number")              //
+        ("memory", cli::value("BYTES"), "a size")            //
+        ("timeout", cli::value("S", "10"), "a time")         //
+        ("name", cli::value("NAME"), "a name")               //
+        ("op", cli::value("min|max|both", "min"), "a word")  //
         ("json", "a switch");
     options.operands = {"input"};
     return options;
@@ -83,6 +85,10 @@ TEST(CommandLine, SizesTimesAndNamesHaveLimitsToo) {
             << text;
     const auto seconds = [](const CommandLine& line) { line.seconds("timeout", 0.5); };
     EXPECT_EQ(parsed({"--timeout", "1.5"}).seconds("timeout", 0).count(), 1500);
+    EXPECT_EQ(parsed({"--timeout", "0"}).seconds("timeout", 0).count(), 0);
+    EXPECT_EQ(refusal({"--timeout", "0.0005"},
+                      [](const CommandLine& line) { line.seconds("timeout", 0, 1e9); }),
+              "--timeout takes seconds, 0 or from 0.001 to 1000000000, not \"0.0005\"");
     for (const char* text : {"0.4", "nan", "1e99", "", "-1"})
         EXPECT_NE(refusal({"--timeout", text}, seconds).find("seconds from 0.5 to 86400"),
                   std::string::npos)
@@ -99,6 +105,63 @@ TEST(CommandLine, ChoicesAreNamedInTheError) {
     EXPECT_EQ(op(parsed({})), 1);
     EXPECT_EQ(op(parsed({"--op", "both"})), 3);
     EXPECT_EQ(refusal({"--op", "mean"}, op), "--op takes min, max or both, not \"mean\"");
+}
+
+TEST(CommandLine, AFileAddsOptionsAndItsFaultsAreToldWithTheirLines) {
+    cli::Options described = options();
+    cli::OptionAdder{described.shown}            //
+    ("config", cli::value("FILE"), "this file")  //
+        ("model", cli::values("DIR"), "may be repeated");
+    const TempDir dir;
+    const std::string path = dir / "conf";
+    const auto with_file = [&](const std::string& text, Arguments arguments) {
+        write_file(path, text);
+        arguments.insert(arguments.end(), {"--config", path});
+        CommandLine line(described, arguments);
+        line.add(CommandLine::of_file(described, line, "config"));
+        return line;
+    };
+    const CommandLine line =
+        with_file("\xEF\xBB\xBF# why\n\n count=5 # of 9\r\nname = a b\nmodel = x\nmodel = y=z",
+                  {"--name", "c"});
+    EXPECT_EQ(line.count("count", 1, 9), 5U);
+    EXPECT_EQ(line.text("name"), "c");
+    EXPECT_EQ(line.text("timeout"), "10");
+    std::string models;
+    line.each("model", [&](const std::string& model) { models += model + ";"; });
+    EXPECT_EQ(models, "x;y=z;");
+
+    const auto fault = [&](const std::string& text, const Arguments& arguments = {}) {
+        try {
+            const CommandLine made = with_file("# why\n" + text, arguments);
+            (void)made.count("count", 1, 9);
+            (void)made.number("timeout", 0, 100);
+            made.each("model", [](const std::string& model) {
+                if (model == "bad") throw cli::WrongUsage("it is bad");
+            });
+        } catch (const cli::WrongUsage& wrong) {
+            const std::string message = wrong.what();
+            return message.starts_with(path + ":") ? message.substr(path.size() + 1) : message;
+        }
+        return std::string();
+    };
+    EXPECT_EQ(fault("count = 0"), "2: --count takes a whole number from 1 to 9, not \"0\"");
+    EXPECT_EQ(fault("count = 0", {"--count", "7"}), "");
+    EXPECT_EQ(fault("timeout = 101"), "2: --timeout takes a number from 0 to 100, not \"101\"");
+    EXPECT_EQ(fault("cuont = 1"), "2: unrecognised option 'cuont'; did you mean count?");
+    EXPECT_EQ(fault("count = 1\n\ncount = 1"), "4: 'count' stands in line 2 already");
+    EXPECT_EQ(fault("model = a\nmodel = bad"), "3: it is bad");
+    EXPECT_EQ(fault("[part]"), "2: there are no sections here");
+    for (const char* text : {"count", "= 5"})
+        EXPECT_NE(fault(text).find("'name = value'"), std::string::npos);
+    for (const std::string name : {"config", "json"})
+        EXPECT_EQ(fault(name + " = 1"), "2: '" + name + "' is allowed on the command line only");
+    EXPECT_NE(fault(std::string("name = \0", 8)).find("NUL"), std::string::npos);
+    for (const char* wrong : {"-", "/no/such/file", "/"}) {
+        const CommandLine of_wrong(described, {"--config", wrong});
+        EXPECT_THROW(CommandLine::of_file(described, of_wrong, "config"), cli::WrongUsage) << wrong;
+    }
+    EXPECT_THROW(with_file(std::string(2 << 20, '#'), {}), cli::WrongUsage);
 }
 
 TEST(CommandLine, OptionsMayNeedOrExcludeEachOther) {

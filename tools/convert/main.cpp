@@ -112,17 +112,10 @@ convert::ExportFormat export_format(const cli::CommandLine& line) {
                                                 {"npy", ExportFormat::npy}});
 }
 
-source::SourceFormat source_format(const cli::CommandLine& line) {
-    const auto format = source::source_format_from(line.text("format"));
-    if (format) return *format;
-    line.no_such_choice("format",
-                        {"auto", "glove", "norms", "word2vec", "word2vec-bin", "fasttext"});
-}
-
 void read_conversion(const cli::CommandLine& line, convert::ConvertOptions& options) {
     using source::Duplicates;
     using source::OnError;
-    options.source.format = source_format(line);
+    options.source.format = *source::source_format_from(line.word("format"));
     options.source.dim = line.count("dim", 1, format::kMaxDim, 0);
     options.source.limit = line.count("limit", 1, UINT64_MAX, 0);
     options.member = line.nonempty("member", "the name of a file in the archive");

@@ -147,7 +147,7 @@ Settings read_settings(const cli::CommandLine& line) {
     options.quick = line.given("quick");
     options.engines = line.given("engines");
     options.audit.file = line.nonempty("audit", "a file of replies, or - for stdin");
-    for (const std::string& list : line.texts("list")) add_list(list, options.audit);
+    line.each("list", [&](const std::string& list) { add_list(list, options.audit); });
     auto& asked = options.asked;
     asked.answers = line.count("answers", 1, kMaxAnswers, 1000);
     asked.plain = line.count("oracle", 0, asked.answers,
