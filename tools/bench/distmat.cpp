@@ -202,8 +202,8 @@ cli::Options describe_distmat_options() {
     cli::OptionAdder{options.shown}                                                    //
     ("rows", cli::value("N"), "measure one matrix of N rows instead of five squares")  //
         ("dim", cli::value("D", "300"), "with --rows: columns")                        //
-        ("engines", cli::value("LIST|all", "all"),
-         "engines, with commas between: cpu, cuda, or all that can run here")           //
+        ("engines", cli::value("all|cpu|cuda[,...]", "all"),
+         "engines, with commas between; all are those that can run here")               //
         ("repeat", cli::value("R", "10"), "runs, after one that does not count")        //
         ("threads", cli::value("T", "0"), "cpu: number of threads; 0 is one per core")  //
         ("device", cli::value("N", "0"), "number of the GPU")                           //
