@@ -1,12 +1,26 @@
-"""The settings of every_option.conf: what a daemon that has them all must say and answer."""
+"""A setting of every option of the daemon: what one that has them all must say and answer."""
 import os
 import re
 
 import harness
 
-FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "every_option.conf")
 # Where they say that models, lists and the socket are.
 MODELS, SOCKETS = "/var/lib/gloved", "/run/gloved"
+# Options for which another value than the default does not serve everywhere, or that have none.
+VALUES = {
+    "model": f"glove={MODELS}/glove",
+    "list": f"animals={MODELS}/animals.txt",
+    "lists": f"{MODELS}/lists",
+    "socket": f"{SOCKETS}/gloved.sock",
+    "engine": "cpu",
+    "simd": "baseline",  # every processor has it
+    "device": "all",
+    "pin": "off",  # the machine's limit on locked memory must not matter
+    "planes": "on",  # for fine-plane
+    "gpu-memory": "6G",
+}
+# Options that have gone and are still accepted, for one release: a value of each.
+GONE: dict[str, str] = {}
 ANIMALS = "cat\ndog\nhorse\nfish\nbird\nsnake\n"
 PETS = "cat\ndog\n"
 # Answered as the settings `list`, `case` and `unknown` say.
@@ -28,21 +42,33 @@ def write_lists(directory):
         file.write(PETS)
 
 
-def settings_in(text):
-    """{name: value} of a configuration file with each name once.
+def every_setting(help_text):
+    """{name: value} of all options that a file may have, from `gloved --help`, and of GONE.
 
-    >>> settings_in("# pin\\npin = off\\nlist = a=b\\n")
-    {'pin': 'off', 'list': 'a=b'}
+    >>> every_setting("  --simd avx2|neon   cpu\\n  --case exact|ignore  how (default:\\n  exact)")
+    {'simd': 'baseline', 'case': 'ignore'}
+    >>> every_setting("  --rank-cache BYTES  how (default: 64M)\\n  --threads T (default: 0)")
+    {'rank-cache': '32M', 'threads': '2'}
     """
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    settings = dict(line.split(" = ", 1) for line in lines)
-    assert len(settings) == len(lines), "a name stands twice"
+    settings = dict(GONE)
+    for item in re.split(r"^(?=  --)", help_text, flags=re.M)[1:]:
+        name, placeholder = re.match(r"  --([a-z-]+) ?(\S*)", item).groups()
+        default = re.search(r"\(default: ([^ )]+)\)", " ".join(item.split()))
+        if name in VALUES:
+            settings[name] = VALUES[name]
+        elif name not in NOT_IN_A_FILE:
+            if not default:
+                raise harness.Broken(f"settings.py has no value of {name}")
+            settings[name] = another_value(placeholder.split("|"), default[1])
     return settings
 
 
-def every_setting():
-    with open(FILE, encoding="utf-8") as file:
-        return settings_in(file.read())
+def another_value(choices, default):
+    """A choice that is not the default, or half of a number, or 2 instead of 0."""
+    if len(choices) > 1:
+        return next(choice for choice in choices if choice != default)
+    number, unit = re.fullmatch(r"(\d+)(\D*)", default).groups()
+    return f"{int(number) // 2 or 2}{unit}"
 
 
 def as_file(settings):
