@@ -476,6 +476,11 @@ TEST(CommandLine, AFaultOfTheConfigurationFileIsToldWithItsLine) {
           "uid-share = 101", "threads = ", "check = 1", "help = 1"}) {
         EXPECT_EQ(fault_of(wrong).rfind(at, 0), 0U) << wrong << ": " << fault_of(wrong);
     }
+    write_file(path, "threads = many\n");
+    const Finished replaced = run({program("gloved"), "--config", path, "--model", "words=/nowhere",
+                                   "--threads", "1", "--check"});
+    EXPECT_EQ(replaced.exit_code, 2) << "a wrong line that the command line replaces";
+    EXPECT_NE(replaced.err.find(path + ":1: --threads takes"), std::string::npos) << replaced.err;
     write_file(path, "\xEF\xBB\xBFmodel = words=/nowhere\r\nthreads = 1\r\n");
     EXPECT_EQ(run({program("gloved"), "--config", path, "--check"}).exit_code, 1)
         << "with a byte order mark and CR LF";
