@@ -447,6 +447,14 @@ def processor_s(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def device_memory():
+    """MiB in use on all GPUs, as nvidia-smi reports; None without GPUs."""
+    if not shutil.which("nvidia-smi"):
+        return None
+    told = run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"])
+    return sum(int(line) for line in told.stdout.split()) if told.returncode == 0 else None
+
+
 class Service:
     """A gloved that runs, and answers, in its `with` block, or from start() to stop().
 

@@ -14,7 +14,6 @@ import os
 import pathlib
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import threading
@@ -27,18 +26,6 @@ WORDS = 40
 # Memory that allocators keep, in bytes and in MiB.
 SLACK = {"own memory": 4 << 20, "device memory": 4}
 GROWTH = 1.02
-
-
-def device_memory():
-    """MiB in use on all devices; None without devices."""
-    if not shutil.which("nvidia-smi"):
-        return None
-    told = subprocess.run(
-        ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
-        capture_output=True,
-        check=False,
-    )
-    return sum(int(line) for line in told.stdout.split()) if told.returncode == 0 else None
 
 
 def sample_of(*models):
@@ -125,7 +112,7 @@ class Run:
         """Own memory and device memory, once replaced models are freed."""
         harness.wait_until(lambda: self.daemon.statistics()["retired_models"] == "0")
         time.sleep(1)
-        return int(self.daemon.statistics()["own_memory_bytes"]), device_memory()
+        return int(self.daemon.statistics()["own_memory_bytes"]), harness.device_memory()
 
     def reload(self, reloads):
         """Reloads while clients ask. Returns seconds, and memory before and after."""

@@ -99,15 +99,6 @@ Result<DeviceFacts> start_device(int device) {
     return facts;
 }
 
-Result<std::uint64_t> device_bytes_in_use(int device) {
-    if (Status used = use_device(device); !used) return used.error();
-    std::size_t free_bytes = 0;
-    std::size_t all_bytes = 0;
-    if (Status got = check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo"); !got)
-        return got.error();
-    return std::uint64_t{all_bytes - free_bytes};
-}
-
 Result<DeviceReader> DeviceReader::create(std::size_t bytes, int device) {
     auto state = std::make_unique<State>();
     state->device = device;

@@ -23,10 +23,6 @@ struct DeviceFacts {
 /// such device); device.
 Result<DeviceFacts> start_device(int device);
 
-/// Bytes of the device's memory that all processes together use (cudaMemGetInfo). Errors as
-/// start_device.
-Result<std::uint64_t> device_bytes_in_use(int device);
-
 /// Times a plain read of as many bytes as a model's vectors have. No search that reads all vectors
 /// can be faster. Not safe for concurrent use.
 class DeviceReader {

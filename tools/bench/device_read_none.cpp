@@ -1,6 +1,5 @@
 // device_read.hpp for a build without CUDA.
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,7 +19,6 @@ struct DeviceReader::State {
 };
 
 Result<DeviceFacts> start_device(int) { return none(); }
-Result<std::uint64_t> device_bytes_in_use(int) { return none(); }
 Result<DeviceReader> DeviceReader::create(std::size_t, int) { return none(); }
 
 DeviceReader::DeviceReader(std::unique_ptr<State> state) : state_(std::move(state)) {}

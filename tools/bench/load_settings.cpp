@@ -59,11 +59,9 @@ void refuse_load_options(const cli::CommandLine& line) {
 }
 
 LoadSettings read_load_settings(const cli::CommandLine& line) {
-    line.excludes("load",
-                  {"rows",   "dim",    "keep",          "engine",      "simd",       "device",
-                   "spread", "pin",    "planes",        "wgmma",       "gpu-memory", "batches",
-                   "top",    "range",  "within",        "exclude",     "min",        "repeat",
-                   "loads",  "daemon", "daemon-engine", "leak-queries"});
+    line.excludes("load", {"rows", "dim", "keep", "engine", "simd", "device", "spread", "pin",
+                           "planes", "wgmma", "gpu-memory", "batches", "top", "range", "within",
+                           "exclude", "min", "repeat"});
     line.excludes("rate", {"depth"});
     LoadSettings settings;
     read_run_settings(line, settings);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 #include <optional>
 #include <string>
@@ -19,15 +18,12 @@
 #include "common/version.hpp"
 #include "kernels/engine.hpp"
 #include "kernels/registry.hpp"
-#include "tools/bench/daemon_probe.hpp"
 #include "tools/bench/device_read.hpp"
 #include "tools/bench/distmat.hpp"
 #include "tools/bench/engines.hpp"
 #include "tools/bench/generate.hpp"
-#include "tools/bench/leak.hpp"
 #include "tools/bench/load.hpp"
 #include "tools/bench/load_settings.hpp"
-#include "tools/bench/loads.hpp"
 #include "tools/bench/matmin.hpp"
 #include "tools/bench/measure.hpp"
 #include "tools/bench/museum.hpp"
@@ -40,50 +36,6 @@ namespace {
 
 using namespace gloved;
 using namespace gloved::bench;
-
-/// Enough for a meaningful 99th percentile, if a query takes about a millisecond.
-constexpr std::size_t kManySingles = 2000;
-constexpr std::size_t kDaemonRounds = 9;
-
-/// Measures the daemon next to a fresh read of its values file.
-Status print_daemon(const format::Model& model, const Settings& settings,
-                    const std::string& scratch) {
-    DaemonOptions options;
-    options.program = settings.daemon;
-    options.directory = scratch;
-    options.engine = !settings.daemon_engine.empty() ? settings.daemon_engine
-                     : settings.engine               ? std::string(to_string(*settings.engine))
-                                                     : "auto";
-    options.threads = settings.threads;
-    options.k = settings.k;
-    options.rounds = settings.repeat == 0 ? kDaemonRounds : settings.repeat;
-    const kernels::EngineEntry cuda = kernels::list_engines().front();
-    const bool fast = options.engine == to_string(cuda.kind) ||
-                      (options.engine == "auto" && cuda.unavailable.empty());
-    options.singles = fast ? kManySingles : kQueriesBeforeMemory;
-    options.seed = settings.seed;
-    const auto figures = measure_daemon(model, options);
-    if (!figures) return figures.error();
-    Table table({"what", "times", "ms p50", "ms min", "ms p99", "x fresh read", "ms a query"});
-    for (const Series* series :
-         {&figures->fresh_read, &figures->listening, &figures->first_answer, &figures->single,
-          &figures->inside, &figures->echo, &figures->pipelined}) {
-        const double ms = series->median();
-        table.add({series->what, fmt::to_string(series->ms.size()), figure(ms),
-                   figure(series->min()), figure(series->percentile(0.99)),
-                   fmt::format("{:.2f}", ms / figures->fresh_read.median()),
-                   series->queries == 0
-                       ? ""
-                       : fmt::format("{:.3f}", ms / static_cast<double>(series->queries))});
-    }
-    fmt::print("\n");
-    table.print(stdout, settings.format);
-    print_note(settings.format, fmt::format("daemon's memory without mapped files after {} "
-                                            "queries, {} of them with k={}: {:.1f} MB",
-                                            kQueriesBeforeMemory, kLargeQueries, kLargeK,
-                                            static_cast<double>(figures->own_bytes) / 1e6));
-    return {};
-}
 
 void print_header(const format::Model& model, const Settings& settings) {
     const auto note = [&](const std::string& text) { print_note(settings.format, text); };
@@ -99,12 +51,10 @@ void print_header(const format::Model& model, const Settings& settings) {
     }
 }
 
-Status measure_all(const format::Model& model, const Settings& settings,
-                   const std::string& scratch) {
+Status measure_all(const format::Model& model, const Settings& settings) {
     // First, so that the driver's start is not part of another measurement.
     std::optional<Result<DeviceFacts>> device;
-    if (settings.loads || settings.engine != kernels::EngineKind::cpu)
-        device = start_device(settings.device());
+    if (settings.engine != kernels::EngineKind::cpu) device = start_device(settings.device());
     print_header(model, settings);
     // Measurements that need a device print why there is none.
     if (device && *device) {
@@ -113,7 +63,6 @@ Status measure_all(const format::Model& model, const Settings& settings,
                                                 facts.name, static_cast<double>(facts.bytes) / 1e9,
                                                 facts.driver, figure(facts.start_ms)));
     }
-    if (settings.leak_queries != 0) return print_leaks(model, settings);
     std::optional<OpenBlas> blas;
     if (wants_processor(settings)) {
         auto loaded = model.rows() > std::numeric_limits<int>::max()
@@ -123,14 +72,7 @@ Status measure_all(const format::Model& model, const Settings& settings,
                                                           : "left out: " + loaded.error().message));
         if (loaded) blas.emplace(*std::move(loaded));
     }
-    if (Status printed = print_engines(model, settings, blas ? &*blas : nullptr); !printed)
-        return printed;
-    std::fflush(stdout);
-    if (settings.loads) {
-        if (Status printed = print_loads(model, settings, scratch); !printed) return printed;
-        std::fflush(stdout);
-    }
-    return settings.daemon.empty() ? Status() : print_daemon(model, settings, scratch);
+    return print_engines(model, settings, blas ? &*blas : nullptr);
 }
 
 Status run(const Settings& settings) {
@@ -152,7 +94,7 @@ Status run(const Settings& settings) {
         return Error{ErrorCode::bad_source,
                      directory + ": every vector is zero; there is nothing to ask for"};
     }
-    return measure_all(*model, settings, scratch->path());
+    return measure_all(*model, settings);
 }
 
 /// Reads the settings and runs a measurement, which a signal interrupts. Returns the exit status.

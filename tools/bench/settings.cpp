@@ -17,7 +17,6 @@ namespace {
 using cli::WrongUsage;
 
 constexpr std::uint64_t kMaxRepeat = 1'000'000;
-constexpr std::uint64_t kMaxLeakQueries = 1'000'000'000;
 constexpr std::uint64_t kMaxExcluded = 2000;
 
 double read_score(const std::string& text) {
@@ -27,6 +26,29 @@ double read_score(const std::string& text) {
     if (error != std::errc() || stop != end || !(score >= -1 && score <= 1))
         throw WrongUsage("--min is a score from -1 to 1, not '" + text + "'");
     return score;
+}
+
+/// An option of a measurement that is a program of its own now.
+struct GoneOption {
+    const char* name;
+    bool takes_value;
+    const char* instead;
+};
+
+constexpr GoneOption kGone[] = {
+    {"loads", false,
+     "tests/scale/daemon_times.py measures how long a daemon takes to load a model, and 'time "
+     "gloved-convert' how long text takes"},
+    {"daemon", true, "tests/scale/daemon_times.py measures a daemon"},
+    {"daemon-engine", true, "tests/scale/daemon_times.py measures a daemon, with --engine"},
+    {"leak-queries", true, "tests/scale/leak.py compares memory before and after queries"},
+};
+
+void refuse_gone_options(const cli::CommandLine& line) {
+    for (const GoneOption& gone : kGone) {
+        if (line.given(gone.name))
+            throw WrongUsage(fmt::format("--{} is gone: {}", gone.name, gone.instead));
+    }
 }
 
 /// The size of the model to make up, if any.
@@ -90,8 +112,7 @@ kernels that gloved descends from; they have options of their own.
 Examples:
   gloved-bench --rows 400000 --simd all
   gloved-bench --rows 2196016 --keep /var/tmp/glove-like --engine all
-  gloved-bench --model models/glove --engine cuda --daemon /usr/bin/gloved
-  gloved-bench --rows 10000 --dim 100 --engine cuda --leak-queries 1000000
+  gloved-bench --model models/glove --engine cuda --within 1000,100000
   gloved-bench --load /tmp/gloved.sock --mix near=8,sim=1,ping=1 --lone
   gloved-bench --load /tmp/gloved.sock --rate 2000 --seconds 30
   gloved-bench matmin --help
@@ -152,37 +173,30 @@ cli::Options describe_options() {
          "words that each query excludes: its own and random ones")              //
         ("min", cli::value("S"), "search words with a score of S or more only")  //
         ("repeat", cli::value("R"), "rounds (default: 9; 49 with --engine cuda)");
-    boost::program_options::options_description other("Other measurements");
-    cli::OptionAdder{other}  //
-    ("loads",
-     "also measure how long the model takes to load from text, from its files, and to a GPU")  //
-        ("daemon", cli::value("PATH"), "also measure queries through this gloved program")     //
-        ("daemon-engine", cli::value("auto|cuda|cpu"),
-         "with --daemon: its engine (default: as --engine)")  //
-        ("leak-queries", cli::value("N"),
-         "instead of measuring, answer N queries and print memory use before and after")  //
-        ("format", cli::value("text|csv", "text"), "how to print results");
+    boost::program_options::options_description other("Output");
+    cli::OptionAdder{other}("format", cli::value("text|csv", "text"), "how to print results");
     cli::Options options;
     boost::program_options::options_description load("Load on a running daemon");
     describe_load_options(load);
     options.shown.add(model).add(engines).add(other).add(load);
+    for (const GoneOption& gone : kGone) {
+        if (gone.takes_value)
+            options.hidden.add_options()(gone.name, cli::value("VALUE"), "");
+        else
+            options.hidden.add_options()(gone.name, "");
+    }
     return options;
 }
 
 Settings read_settings(const cli::CommandLine& line) {
     Settings settings;
+    refuse_gone_options(line);
     refuse_load_options(line);
     read_run_settings(line, settings);
     settings.generate = read_generate(line, settings);
     settings.model = line.text("model");
     settings.keep = line.text("keep");
     read_engine_settings(line, settings);
-    line.needs("daemon", {"daemon-engine"});
-    line.excludes("leak-queries", {"loads", "daemon"});
-    settings.loads = line.given("loads");
-    settings.leak_queries = line.count("leak-queries", 1, kMaxLeakQueries, 0);
-    settings.daemon = line.text("daemon");
-    settings.daemon_engine = line.text("daemon-engine");
     return settings;
 }
 

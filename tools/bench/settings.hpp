@@ -38,11 +38,6 @@ struct Settings : RunSettings {
     std::size_t exclude = 1;           ///< excluded rows: the query's own word and random ones
     std::optional<double> min_score;   ///< Filter::min_score
     std::size_t repeat = 0;            ///< rounds; 0: the measurement's default
-
-    bool loads = false;            ///< measure loading a model (loads.hpp) too
-    std::size_t leak_queries = 0;  ///< queries of the leak test (leak.hpp); 0: no such test
-    std::string daemon;            ///< path of gloved, to measure it as a daemon; empty: do not
-    std::string daemon_engine;     ///< the daemon's --engine; empty: as `engine`
 };
 
 /// Name and help of the program, and its options.
