@@ -1,4 +1,4 @@
-// gloved-bench --load against a daemon, and against peers that do wrong.
+// gloved-bench load against a daemon, and against peers that do wrong.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace gloved::tests {
 namespace {
 
 Finished run_load(const std::string& socket, std::vector<std::string> options) {
-    std::vector<std::string> arguments = {program("gloved-bench"), "--load", socket, "--seconds",
+    std::vector<std::string> arguments = {program("gloved-bench"), "load", socket, "--seconds",
                                           "0.3"};
     arguments.insert(arguments.end(), options.begin(), options.end());
     return run(arguments);
@@ -168,7 +168,7 @@ TEST(BenchLoad, FailsIfThePeerClosesOrSpeaksAnotherLanguage) {
 
 TEST(BenchLoad, StopsAtASignal) {
     const Daemon daemon(sample_model());
-    Background load({program("gloved-bench"), "--load", daemon.socket_path(), "--mix", "ping",
+    Background load({program("gloved-bench"), "load", daemon.socket_path(), "--mix", "ping",
                      "--seconds", "600"});
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     load.signal(2);

@@ -55,7 +55,7 @@ KINDS = (
 
 def measure(bench, path, name, k, clients, seconds):
     """Microseconds at p50, and answers per second."""
-    command = [bench, "--load", path, "--mix", name, "--connections", str(clients), "--depth", "1"]
+    command = [bench, "load", path, "--mix", name, "--connections", str(clients), "--depth", "1"]
     command += ["--seconds", str(seconds), "--check", "0", "--format", "csv"]
     command += ["--k", str(k)] if k else []
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)

@@ -24,7 +24,7 @@ WARM_UP_S = 1
 def ask(arguments, path, depth, seconds):
     """Asks for so long, `depth` requests ahead; returns the number of answers."""
     bench = os.path.join(arguments.bin, "gloved-bench")
-    command = [bench, "--load", path, "--connections", "1", "--depth", str(depth)]
+    command = [bench, "load", path, "--connections", "1", "--depth", str(depth)]
     command += ["--seconds", str(seconds), "--check", "0", "--format", "csv"]
     done = harness.run(command, timeout=seconds + harness.PATIENCE_S)
     if done.returncode != 0:

@@ -46,10 +46,16 @@ gloved_add_refusal(bench_matmin_wrong_usage 2
   matmin --shape 3)
 # The museum's kernels need a GPU, or a build with CUDA.
 gloved_add_refusal(bench_museum_without_device 1 "CUDA|device" museum search --rows 300)
-# Options that would say nothing.
-gloved_add_refusal(bench_dim_of_a_model 2 "--dim needs --rows" --model none --dim 5)
-gloved_add_refusal(bench_rate_of_no_load 2 "--rate needs --load" --rows 300 --rate 5)
-gloved_add_refusal(bench_load_of_an_engine 2 "--engine cannot be used with --load"
-  --load none --engine cpu)
+# Options that would say nothing, and those of what is another program now.
+gloved_add_refusal(bench_dim_of_a_model 2 "--dim needs --rows" engines --model none --dim 5)
 gloved_add_refusal(bench_load_of_no_verb 2 "--mix: there is no 'quit'; there are near, "
-  --load none --mix near=1,quit)
+  load none --mix near=1,quit)
+gloved_add_refusal(bench_no_subcommand 2 "there is no subcommand .engine.: there are engines, load"
+  engine)
+gloved_add_refusal(bench_leak_queries 2 "--leak-queries is gone: tests/scale/leak.py"
+  engines --rows 300 --leak-queries 5)
+# Accepted for one more release.
+gloved_add_refusal(bench_engines_by_options 2 "for one more release: use gloved-bench engines$"
+  --model none --dim 5)
+gloved_add_refusal(bench_load_by_options 1 "for one more release: use gloved-bench load SOCKET$"
+  --mix ping --load=none)

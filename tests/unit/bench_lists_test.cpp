@@ -1,5 +1,5 @@
 // Lists of the command line.
-#include "tools/bench/lists.hpp"
+#include "tools/bench/settings.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The parts of gloved-bench --load: the mix, its requests, the ends of replies, the latencies, the
+// The parts of gloved-bench load: the mix, its requests, the ends of replies, the latencies, the
 // schedule and the report.
 #include <gtest/gtest.h>
 

@@ -22,8 +22,8 @@
 #include "kernels/thread_pool.hpp"
 #include "tools/bench/device_read.hpp"
 #include "tools/bench/distmat_report.hpp"
-#include "tools/bench/lists.hpp"
 #include "tools/bench/measure.hpp"
+#include "tools/bench/settings.hpp"
 #include "tools/bench/table.hpp"
 
 namespace gloved::bench {

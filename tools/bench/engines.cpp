@@ -3,544 +3,256 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <functional>
-#include <initializer_list>
-#include <map>
-#include <memory>
-#include <numeric>
-#include <optional>
-#include <random>
-#include <set>
-#include <span>
+#include <boost/program_options.hpp>
+#include <charconv>
+#include <limits>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "cli/signals.hpp"
-#include "common/elapsed.hpp"
-#include "kernels/engine.hpp"
-#include "kernels/engine_options.hpp"
-#include "kernels/query_vector.hpp"
+#include "common/format/layout.hpp"
+#include "common/version.hpp"
 #include "kernels/registry.hpp"
-#include "kernels/row_lists.hpp"
-#include "kernels/thread_pool.hpp"
 #include "tools/bench/device_read.hpp"
+#include "tools/bench/scratch.hpp"
 #include "tools/bench/table.hpp"
-#include "tools/random_list.hpp"
 
 namespace gloved::bench {
 namespace {
 
-using kernels::EngineKind;
+using cli::WrongUsage;
 
-constexpr std::size_t kRoundsWithProcessor = 9;
-constexpr std::size_t kRoundsOfDevice = 49;
-/// Rows per call of sgemm: from 2,048 to 262,144 the CPU time was the same within a tenth.
-constexpr std::size_t kBlockRows = 16384;
-constexpr double kTail = 0.99;
-/// Queries that an engine on a GPU answers before each measurement.
-constexpr std::size_t kWarmingQueries = 3;
+constexpr std::uint64_t kMaxRepeat = 1'000'000;
+constexpr std::uint64_t kMaxExcluded = 2000;
 
-struct NamedEngine {
-    std::string label;
-    bool on_device = false;
-    bool on_several = false;  ///< devices
-    std::unique_ptr<kernels::Engine> engine;
-    std::vector<std::size_t> batches;
+double read_score(const std::string& text) {
+    double score = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, score);
+    if (error != std::errc() || stop != end || !(score >= -1 && score <= 1))
+        throw WrongUsage("--min is a score from -1 to 1, not '" + text + "'");
+    return score;
+}
+
+/// An option of a measurement that is a program of its own now.
+struct GoneOption {
+    const char* name;
+    bool takes_value;
+    const char* instead;
 };
 
-/// The kinds of engines that `settings` name. A single named engine is included even if it cannot
-/// run: making it gives the reason.
-std::vector<EngineKind> engine_kinds(const Settings& settings) {
-    if (settings.engine) return {*settings.engine};
-    std::vector<EngineKind> kinds;
+constexpr GoneOption kGone[] = {
+    {"loads", false,
+     "tests/scale/daemon_times.py measures how long a daemon takes to load a model, and 'time "
+     "gloved-convert' how long text takes"},
+    {"daemon", true, "tests/scale/daemon_times.py measures a daemon"},
+    {"daemon-engine", true, "tests/scale/daemon_times.py measures a daemon, with --engine"},
+    {"leak-queries", true, "tests/scale/leak.py compares memory before and after queries"},
+};
+
+void refuse_gone_options(const cli::CommandLine& line) {
+    for (const GoneOption& gone : kGone) {
+        if (line.given(gone.name))
+            throw WrongUsage(fmt::format("--{} is gone: {}", gone.name, gone.instead));
+    }
+}
+
+/// The size of the model to make up, if any.
+std::optional<GenerateOptions> read_generate(const cli::CommandLine& line,
+                                             const EnginesSettings& settings) {
+    line.needs("rows", {"dim", "keep"});
+    if (line.given("model") == line.given("rows"))
+        throw WrongUsage("either --model DIR or --rows N is needed");
+    if (!line.given("rows")) return std::nullopt;
+    return GenerateOptions{line.count("rows", 1, format::kMaxRows),
+                           static_cast<std::uint32_t>(line.count("dim", 1, format::kMaxDim)),
+                           settings.seed, settings.threads};
+}
+
+void read_engine_settings(const cli::CommandLine& line, EnginesSettings& settings) {
+    settings.all_engines = line.text("engine") == "all";
+    if (!settings.all_engines) {
+        const auto engine = kernels::parse_engine(line.text("engine"));
+        if (!engine) throw WrongUsage(engine.error().message);
+        settings.engine = *engine;
+    }
+    settings.simd = line.text("simd");
+    settings.pin = line.on_or_off("pin");
+    settings.planes = line.on_or_off("planes");
+    settings.fine_plane = line.on_or_off("fine-plane");
+    settings.wgmma = line.on_or_off("wgmma");
+    using kernels::Spread;
+    settings.spread = line.choice<Spread>(
+        "spread",
+        {{"auto", Spread::automatic}, {"rows", Spread::rows}, {"queries", Spread::queries}});
+    if (!line.text("gpu-memory").empty())
+        settings.gpu_memory_bytes = line.bytes("gpu-memory", 1, 0);
+    if (line.given("batches")) settings.batches = parse_batches(line.text("batches"));
+    settings.k = line.count("k", 1, format::kMaxRows);
+    settings.top = line.count("top", 1, format::kMaxRows, 0);
+    settings.range = line.count("range", 1, format::kMaxRows, 0);
+    if (line.given("within")) settings.within = parse_list_sizes(line.text("within"));
+    settings.exclude = line.count("exclude", 1, kMaxExcluded, 1);
+    if (line.given("min")) settings.min_score = read_score(line.text("min"));
+    settings.repeat = line.count("repeat", 1, kMaxRepeat, 0);
+}
+
+void print_header(const format::Model& model, const EnginesSettings& settings) {
+    const auto note = [&](const std::string& text) { print_note(settings.format, text); };
+    note(fmt::format("gloved-bench {}", kProgramVersion));
+    note("machine  " + processor_text(settings));
+    note(fmt::format("model    {} x {} float32, {:.3f} GB of vectors, generation {}",
+                     grouped(model.rows()), model.dim(),
+                     static_cast<double>(model.vectors().size_bytes()) / 1e9,
+                     format::hex(model.generation())));
     for (const kernels::EngineEntry& entry : kernels::list_engines()) {
-        if (entry.unavailable.empty()) kinds.push_back(entry.kind);
+        if (!entry.unavailable.empty())
+            note(fmt::format("no {}: {}", to_string(entry.kind), entry.unavailable));
     }
-    if (!settings.all_engines && kinds.size() > 1) kinds.resize(1);
-    return kinds;
 }
 
-bool is_on_device(EngineKind kind) { return kind == EngineKind::cuda; }
-
-/// Makes one engine and prints how long that took, and the engine's messages.
-Result<NamedEngine> make_engine(EngineKind kind, const std::string& simd,
-                                const DeviceChoice& devices, const format::Model& model,
-                                const Settings& settings) {
-    NamedEngine named;
-    named.on_device = is_on_device(kind);
-    std::vector<std::pair<double, std::string>> said;
-    const auto begin = std::chrono::steady_clock::now();
-    kernels::EngineOptions options;
-    options.threads = settings.threads;
-    options.simd = simd;
-    options.devices = devices;
-    options.spread = settings.spread;
-    options.pin = settings.pin;
-    options.planes = settings.planes;
-    if (settings.fine_plane) options.fine_plane = kernels::FinePlane::at_start;
-    options.wgmma = settings.wgmma;
-    options.gpu_memory_bytes = settings.gpu_memory_bytes;
-    options.time_device = true;
-    options.lists = !settings.within.empty();
-    options.log = [&](const std::string& line) { said.emplace_back(ms_since(begin), line); };
-    auto engine = kernels::make_engine(kind, model, options);
-    const double ms = ms_since(begin);
-    if (!engine) return engine.error();
-    named.engine = *std::move(engine);
-    const std::string description = named.engine->description();
-    const auto facts = named.engine->gpu_facts();
-    named.on_several = facts && facts->shards.size() > 1;
-    named.label = named.engine->name() + " " +
-                  (named.on_several ? fmt::format("on {} GPUs", facts->shards.size())
-                                    : description.substr(0, description.find(',')));
-    if (!settings.batches.empty()) {
-        named.batches = settings.batches;
-    } else if (named.on_device) {
-        named.batches = {1, 2, 8, 64, 256, 1024};
-    } else {
-        named.batches = {1, 8, 64};
+Status measure_all(const format::Model& model, const EnginesSettings& settings) {
+    // First, so that the driver's start is not part of another measurement.
+    std::optional<Result<DeviceFacts>> device;
+    if (settings.engine != kernels::EngineKind::cpu) device = start_device(settings.device());
+    print_header(model, settings);
+    // Measurements that need a device print why there is none.
+    if (device && *device) {
+        const DeviceFacts& facts = **device;
+        print_note(settings.format, fmt::format("device   {}, {:.1f} GB, driver {}; ready in {} ms",
+                                                facts.name, static_cast<double>(facts.bytes) / 1e9,
+                                                facts.driver, figure(facts.start_ms)));
     }
-    print_note(settings.format, fmt::format("engine   {}: {}", named.engine->name(), description));
-    print_note(settings.format, fmt::format("         ready after {} ms, --planes {}{}", figure(ms),
-                                            settings.planes ? "on" : "off",
-                                            !named.on_device ? ""
-                                            : settings.pin   ? ", --pin on"
-                                                             : ", --pin off"));
-    for (const auto& [at_ms, line] : said) {
-        print_note(settings.format, fmt::format("         after {} ms: {}", figure(at_ms), line));
+    std::optional<OpenBlas> blas;
+    if (wants_processor(settings)) {
+        auto loaded = model.rows() > std::numeric_limits<int>::max()
+                          ? Error{ErrorCode::unavailable, "more rows than its interface can count"}
+                          : OpenBlas::load(settings.threads);
+        print_note(settings.format, "sgemv    " + (loaded ? loaded->description()
+                                                          : "left out: " + loaded.error().message));
+        if (loaded) blas.emplace(*std::move(loaded));
     }
-    return named;
+    return print_engine_table(model, settings, blas ? &*blas : nullptr);
 }
-
-std::vector<std::vector<format::Row>> make_lists(const format::Model& model,
-                                                 const Settings& settings) {
-    std::mt19937_64 random(settings.seed);
-    std::vector<std::vector<format::Row>> lists;
-    for (const std::size_t size : settings.within)
-        lists.push_back(random_list(model.rows(), size, random));
-    return lists;
-}
-
-Result<std::vector<NamedEngine>> make_engines(const format::Model& model,
-                                              const Settings& settings) {
-    std::vector<NamedEngine> engines;
-    const auto add = [&](EngineKind kind, const std::string& simd,
-                         const DeviceChoice& devices) -> Status {
-        auto engine = make_engine(kind, simd, devices, model, settings);
-        if (!engine) return engine.error();
-        engines.push_back(*std::move(engine));
-        return {};
-    };
-    for (const EngineKind kind : engine_kinds(settings)) {
-        std::vector<std::string> sets = {is_on_device(kind) ? "" : settings.simd};
-        if (sets[0] == "all") sets = kernels::simd_names();
-        for (const std::string& simd : sets) {
-            // One of several devices is the peer of all of them.
-            if (is_on_device(kind) && kernels::count_devices(settings.devices) > 1) {
-                Status added = add(kind, simd, {.numbers = {settings.device()}, .all = false});
-                if (!added) return added.error();
-            }
-            if (Status added = add(kind, simd, settings.devices); !added) return added.error();
-        }
-    }
-    return engines;
-}
-
-std::string ratio(double of, const Series* to) {
-    return to == nullptr || to->ms.empty() ? "" : fmt::format("{:.2f}", of / to->median());
-}
-
-/// The device's milliseconds for a run. All queries of a pass report its time, and a large batch
-/// takes several passes, of different times. (Two passes with exactly the
-/// same time count as one, which does not affect the median over rounds.)
-double device_ms_of(std::span<const kernels::Answer> answers) {
-    std::set<double> passes;
-    for (const kernels::Answer& answer : answers) passes.insert(answer.certificate.device_ms);
-    return std::accumulate(passes.begin(), passes.end(), 0.0);
-}
-
-/// Batch sizes for CPU engines, ascending, without 1.
-std::set<std::size_t> batches_on_processor(std::span<const NamedEngine> engines) {
-    std::set<std::size_t> batches;
-    for (const NamedEngine& named : engines) {
-        if (!named.on_device) batches.insert(named.batches.begin(), named.batches.end());
-    }
-    batches.erase(1);
-    return batches;
-}
-
-/// Everything to time, in the order of the table: plain read and OpenBLAS, then each engine's
-/// single query and batches.
-class EngineBenchmark {
-  public:
-    EngineBenchmark(const format::Model& model, const Settings& settings)
-        : model_(model),
-          settings_(settings),
-          pool_(settings.threads),
-          words_(model, settings.seed),
-          lists_(model.rows(), make_lists(model, settings)) {}
-    // Contenders hold references to this object.
-    EngineBenchmark(const EngineBenchmark&) = delete;
-    EngineBenchmark& operator=(const EngineBenchmark&) = delete;
-
-    void add_floor() {
-        floor_ = contenders_.size();
-        add({"read of all vectors (floor)", 0, {}, [this]() -> Status {
-                 read_all(pool_, std::as_bytes(model_.vectors()));
-                 return {};
-             }});
-    }
-
-    void add_sgemv(const OpenBlas& blas) {
-        sgemv_ = contenders_.size();
-        dots_.resize(model_.rows());
-        add({"OpenBLAS sgemv, no top-k", 1, {}, [this, &blas]() -> Status {
-                 const float* query = model_.vector(words_.next()).data();
-                 blas.sgemv(model_.vectors().data(), model_.rows(), model_.dim(), query,
-                            dots_.data());
-                 return {};
-             }});
-    }
-
-    /// Scores a batch with OpenBLAS, one block of rows at a time, so that the scores stay in the
-    /// cache.
-    void add_sgemm(const OpenBlas& blas, std::size_t batch) {
-        sgemm_.push_back(contenders_.size());
-        if (dots_.size() < kBlockRows * batch) dots_.resize(kBlockRows * batch);
-        add({fmt::format("OpenBLAS sgemm of {}, no top-k", batch), batch,
-             [this, batch](std::size_t) {
-                 matrix_.clear();
-                 for (std::size_t i = 0; i < batch; ++i) {
-                     const auto query = model_.vector(words_.next());
-                     matrix_.insert(matrix_.end(), query.begin(), query.end());
-                 }
-             },
-             [this, batch, &blas]() -> Status {
-                 for (std::size_t row = 0; row < model_.rows(); row += kBlockRows) {
-                     blas.sgemm(model_.vectors().data() + row * model_.dim(),
-                                std::min(kBlockRows, model_.rows() - row), model_.dim(),
-                                matrix_.data(), batch, dots_.data());
-                 }
-                 return {};
-             }});
-    }
-
-    void add_ceiling(DeviceReader& reader) {
-        ceiling_ = contenders_.size();
-        add({"device reads all vectors (ceiling)",
-             0,
-             {},
-             [this, &reader]() -> Status {
-                 const auto ms = reader.read_ms();
-                 if (!ms) return ms.error();
-                 device_ms_ = *ms;
-                 return {};
-             },
-             [this] { return device_ms_; }});
-    }
-
-    void add_engine(NamedEngine& named) {
-        for (const std::size_t batch : named.batches) {
-            const std::size_t index = contenders_.size();
-            if (named.on_device && !named.on_several) on_one_device_[batch] = index;
-            add_batch(named, batch, std::nullopt);
-            for (std::size_t list = 0; list < settings_.within.size(); ++list) {
-                without_list_[contenders_.size()] = index;
-                add_batch(named, batch, list);
-            }
-        }
-    }
-
-    /// `list`: the place in Settings::within of the list in which to search; nullopt: in none.
-    void add_batch(NamedEngine& named, std::size_t batch, std::optional<std::size_t> list) {
-        const std::size_t index = contenders_.size();
-        if (named.on_several) on_several_.insert(index);
-        // Several devices answer a batch at the same time, each in a time of its own.
-        const bool timed = named.on_device && (!named.on_several || batch == 1);
-        add({fmt::format("{}: {}{}", named.label,
-                         batch == 1 ? "one query" : fmt::format("batch of {}", batch),
-                         list ? fmt::format(" within {}", settings_.within[*list]) : ""),
-             batch,
-             [this, batch, list, &named](std::size_t) { made_ = prepare(named, batch, list); },
-             [this, &named]() -> Status {
-                 if (!made_) return made_;
-                 auto answers = named.engine->run(queries_);
-                 if (!answers) return answers.error();
-                 answers_ = *std::move(answers);
-                 return {};
-             },
-             timed ? std::function<double()>([this] { return device_ms_; }) : nullptr,
-             [this, index] {
-                 device_ms_ = device_ms_of(answers_);
-                 note(notes_[index], answers_);
-             }},
-            true);
-    }
-
-    Result<Table> run(std::size_t rounds) {
-        const auto all = measure(contenders_, rounds, cli::stop_requested);
-        if (!all) return all.error();
-        const Peers peers = find_peers(*all);
-        Table table(headings(peers));
-        const Series* single = nullptr;
-        for (std::size_t i = 0; i < all->size(); ++i) {
-            const Series& series = (*all)[i];
-            // Each engine's single query comes before its batches.
-            if (!is_engine_[i]) single = nullptr;
-            const auto without = without_list_.find(i);
-            const bool has_list = without != without_list_.end();
-            if (is_engine_[i] && series.queries == 1 && !has_list) single = &series;
-            const bool several = on_several_.contains(i);
-            const auto one = on_one_device_.find(series.queries);
-            const bool has_peer = several && !has_list && one != on_one_device_.end();
-            table.add(cells(series, notes_[i], single, has_peer ? &(*all)[one->second] : nullptr,
-                            has_list ? &(*all)[without->second] : nullptr, peers));
-        }
-        return table;
-    }
-
-  private:
-    /// Makes a batch, and lets an engine on a GPU answer one query more, so that its threads are as
-    /// awake as in a row of batches.
-    Status prepare(NamedEngine& named, std::size_t batch, std::optional<std::size_t> list) {
-        answers_.clear();
-        auto fresh = make_queries(model_, words_, batch + 1, settings_);
-        if (!fresh) return fresh.error();
-        queries_ = *std::move(fresh);
-        for (kernels::Query& query : queries_) {
-            if (!list) continue;
-            query.filter.within = kernels::ListMask{1} << *list;
-            query.filter.lists = &lists_;
-        }
-        if (named.on_device) {
-            for (std::size_t i = 0; i < kWarmingQueries; ++i) {
-                auto answer = named.engine->run(std::span(queries_).last(1));
-                if (!answer) return answer.error();
-            }
-        }
-        queries_.pop_back();
-        return {};
-    }
-
-    void add(Contender contender, bool is_engine = false) {
-        contenders_.push_back(std::move(contender));
-        notes_.emplace_back();
-        is_engine_.push_back(is_engine);
-    }
-
-    /// Facts from the certificates of a contender's answers.
-    struct Notes {
-        std::optional<kernels::Pass> pass;  // of the last answer
-        std::vector<double> survivors;
-        std::vector<double> shares;  // bytes read / bytes of all vectors
-    };
-    static bool is_by_codes(const std::optional<kernels::Pass>& pass) {
-        return pass == kernels::Pass::plane || pass == kernels::Pass::int8;
-    }
-    void note(Notes& notes, std::span<const kernels::Answer> answers) const {
-        notes.pass = answers.back().certificate.pass;
-        for (const kernels::Answer& answer : answers) {
-            notes.survivors.push_back(static_cast<double>(answer.certificate.survivors));
-            notes.shares.push_back(static_cast<double>(answer.certificate.read_bytes) /
-                                   static_cast<double>(model_.vectors().size_bytes()));
-        }
-    }
-
-    /// The series to compare with; null if they were not measured.
-    struct Peers {
-        const Series* floor = nullptr;
-        const Series* sgemv = nullptr;
-        const Series* ceiling = nullptr;
-        std::vector<const Series*> sgemm{};
-        bool several = false;  // whether an engine ran on several devices
-        bool lists = false;    // whether an engine searched within lists
-        bool codes = false;    // whether an engine searched codes first
-
-        const Series* sgemm_of(std::size_t batch) const {
-            for (const Series* series : sgemm) {
-                if (series->queries == batch) return series;
-            }
-            return nullptr;
-        }
-    };
-
-    Peers find_peers(const std::vector<Series>& all) const {
-        Peers peers;
-        if (floor_) peers.floor = &all[*floor_];
-        if (sgemv_) peers.sgemv = &all[*sgemv_];
-        if (ceiling_) peers.ceiling = &all[*ceiling_];
-        peers.several = !on_several_.empty();
-        peers.lists = !without_list_.empty();
-        for (const std::size_t index : sgemm_) peers.sgemm.push_back(&all[index]);
-        peers.codes =
-            std::ranges::any_of(notes_, [](const Notes& n) { return is_by_codes(n.pass); });
-        return peers;
-    }
-
-    static std::vector<std::string> headings(const Peers& peers) {
-        std::vector<std::string> headings = {"what", "ms median", "ms min", "ms p99"};
-        const auto also = [&](bool there, std::initializer_list<const char*> names) {
-            if (there) headings.insert(headings.end(), names.begin(), names.end());
-        };
-        also(peers.ceiling != nullptr, {"device ms", "device p99", "wall - device us"});
-        also(true, {"GB/s"});
-        also(peers.floor != nullptr, {"x floor"});
-        also(peers.sgemv != nullptr, {"x sgemv"});
-        also(!peers.sgemm.empty(), {"x sgemm"});
-        also(peers.ceiling != nullptr, {"x ceiling"});
-        also(peers.several, {"x one GPU"});
-        also(peers.lists, {"x no list"});
-        also(true, {"ms a query", "queries/s", "gain over single", "pass"});
-        also(peers.codes, {"survivors", "p99", "% of bytes", "p99 %"});
-        return headings;
-    }
-
-    /// The cells of a series. `single` is the single query of the same engine, if it is one;
-    /// `one_device` is the same batch on one device, if the series is of several; `no_list` is the
-    /// same batch without a list, if the series is within one.
-    std::vector<std::string> cells(const Series& series, const Notes& notes, const Series* single,
-                                   const Series* one_device, const Series* no_list,
-                                   const Peers& peers) const {
-        const bool on_device = !series.device_ms.empty();
-        const double ms = series.median();
-        const double device_ms = on_device ? bench::median(series.device_ms) : 0;
-        const double read_ms = on_device ? device_ms : ms;
-        const auto queries = static_cast<double>(series.queries);
-        std::vector<std::string> cells = {series.what, figure(ms), figure(series.min()),
-                                          figure(series.percentile(kTail))};
-        const auto cell = [&](bool there, bool filled, const std::function<std::string()>& text) {
-            if (there) cells.push_back(filled ? text() : "");
-        };
-        cell(peers.ceiling != nullptr, on_device, [&] { return figure(device_ms); });
-        cell(peers.ceiling != nullptr, on_device,
-             [&] { return figure(percentile(series.device_ms, kTail)); });
-        cell(peers.ceiling != nullptr, on_device,
-             [&] { return fmt::format("{:.0f}", series.median_wait_ms() * 1000); });
-        cell(true, read_ms > 0, [&] {
-            return fmt::format("{:.1f}",
-                               static_cast<double>(model_.vectors().size_bytes()) / read_ms / 1e6);
-        });
-        cell(peers.floor != nullptr, !on_device, [&] { return ratio(ms, peers.floor); });
-        cell(peers.sgemv != nullptr, !on_device, [&] { return ratio(ms, peers.sgemv); });
-        cell(!peers.sgemm.empty(), !on_device && peers.sgemm_of(series.queries) != nullptr,
-             [&] { return ratio(ms, peers.sgemm_of(series.queries)); });
-        cell(peers.ceiling != nullptr, on_device, [&] {
-            return fmt::format("{:.3f}", device_ms / bench::median(peers.ceiling->device_ms));
-        });
-        cell(peers.several, one_device != nullptr, [&] { return ratio(ms, one_device); });
-        cell(peers.lists, no_list != nullptr, [&] { return ratio(ms, no_list); });
-        cell(true, series.queries > 0, [&] { return fmt::format("{:.3f}", ms / queries); });
-        cell(true, series.queries > 0, [&] { return fmt::format("{:.0f}", queries / ms * 1000); });
-        cell(true, single != nullptr && single != &series,
-             [&] { return ratio(single->median() * queries, &series); });
-        cells.push_back(notes.pass ? std::string(to_string(*notes.pass)) : "");
-        const bool by_codes = is_by_codes(notes.pass);
-        cell(peers.codes, by_codes,
-             [&] { return fmt::format("{:.0f}", bench::median(notes.survivors)); });
-        cell(peers.codes, by_codes,
-             [&] { return fmt::format("{:.0f}", percentile(notes.survivors, kTail)); });
-        cell(peers.codes, by_codes,
-             [&] { return fmt::format("{:.2f}", 100 * bench::median(notes.shares)); });
-        cell(peers.codes, by_codes,
-             [&] { return fmt::format("{:.2f}", 100 * percentile(notes.shares, kTail)); });
-        return cells;
-    }
-
-    const format::Model& model_;
-    const Settings& settings_;
-    kernels::ThreadPool pool_;
-    RandomWords words_;
-    const kernels::RowLists lists_;  // of Settings::within
-    std::vector<float> dots_;
-    std::vector<float> matrix_;  // queries, side by side
-    std::vector<kernels::Query> queries_;
-    std::vector<kernels::Answer> answers_;  // of the last run
-    Status made_;
-    double device_ms_ = 0;  // of the last run
-    std::vector<Contender> contenders_;
-    std::vector<Notes> notes_;     // one per contender
-    std::vector<bool> is_engine_;  // of each contender
-    std::optional<std::size_t> floor_, sgemv_, ceiling_;
-    std::vector<std::size_t> sgemm_;                    // indices of contenders
-    std::map<std::size_t, std::size_t> on_one_device_;  // by batch, indices of contenders
-    std::set<std::size_t> on_several_;                  // indices of contenders
-    std::map<std::size_t, std::size_t> without_list_;   // of one within a list, the same without
-};
 
 }  // namespace
 
-Result<std::vector<kernels::Query>> make_queries(const format::Model& model, RandomWords& words,
-                                                 std::size_t count, const Settings& settings) {
-    std::vector<kernels::Query> queries(count);
-    for (kernels::Query& query : queries) {
-        const kernels::WeightedRow term{1.0, words.next()};
-        auto vector = kernels::make_query_vector(model, std::span(&term, 1), false);
-        if (!vector) return vector.error();
-        query.kind = kernels::Cosine{*std::move(vector)};
-        query.k = settings.k;
-        query.excluded = {term.row};
-        while (query.excluded.size() < settings.exclude) query.excluded.push_back(words.next());
-        if (settings.top > 0) query.filter.rank_below = static_cast<std::uint32_t>(settings.top);
-        if (settings.range > 0) {
-            const std::size_t rows = std::min(settings.range, model.rows());
-            const std::size_t first = words.next() * (model.rows() - rows + 1) / model.rows();
-            query.filter.rows = kernels::RowRange{first, first + rows};
-        }
-        if (settings.min_score) query.filter.min_score = *settings.min_score;
+const cli::Program kEnginesProgram = {"gloved-bench engines",
+                                      R"(Usage: gloved-bench engines --model DIR [options]
+       gloved-bench engines --rows N [--dim D] [options]
+
+Measures how long queries take. For comparison it also measures a plain read of
+the same memory and, on the CPU, OpenBLAS's sgemv and sgemm. It runs all of them
+in turn, round after round. With --rows it makes up a model of that size in a
+temporary directory.
+
+)",
+                                      R"(
+Examples:
+  gloved-bench engines --rows 400000 --simd all
+  gloved-bench engines --rows 2196016 --keep /var/tmp/glove-like --engine all
+  gloved-bench engines --model models/glove --engine cuda --within 1000,100000
+
+Exit status:
+  0  success
+  1  a measurement failed, or a result is wrong
+  2  wrong usage
+)"};
+
+cli::Options describe_engines_options() {
+    boost::program_options::options_description model("The model");
+    cli::OptionAdder{model}                                                          //
+    ("model", cli::value("DIR"), "measure this model")                               //
+        ("rows", cli::value("N"), "make up a model of N words")                      //
+        ("dim", cli::value("D", "300"), "with --rows: numbers per word")             //
+        ("seed", cli::value("S", "1"), "seed of the made-up model and the queries")  //
+        ("keep", cli::value("DIR"), "with --rows: write the model to DIR and keep it");
+    boost::program_options::options_description engines("Engines");
+    cli::OptionAdder{engines}  //
+    ("engine", cli::value("NAME|all", "cpu"),
+     "engine to measure: cpu, cuda, auto (cuda if it can run here, else cpu), or all that can run "
+     "here")  //
+        ("simd", cli::value("NAME|all"),
+         "cpu: instruction set avx512, avx2, neon or baseline, or all of this machine's (default: "
+         "the best one of this machine)")                                       //
+        ("threads", cli::value("T", "0"), "threads to use; 0 is one per core")  //
+        ("device", cli::value("all|N,N...", "0"),
+         "cuda: numbers of the GPUs; only the engine uses more than the first")  //
+        ("spread", cli::value("auto|rows|queries", "auto"),
+         "cuda: how several GPUs share the work, as gloved's option of this name")  //
+        ("pin", cli::value("on|off", "on"),
+         "cuda: lock the model in memory while it is copied to the GPU")  //
+        ("planes", cli::value("on|off", "on"),
+         "search a copy of the model with 4 bits per number first, then read only the vectors that "
+         "it cannot rule out")  //
+        ("fine-plane", cli::value("on|off", "on"),
+         "cpu: search batches in a copy with 7 bits per number, where the processor is fast at "
+         "that")  //
+        ("wgmma", cli::value("on|off", "on"),
+         "cuda: use the Hopper GPUs' own instruction for products of codes; off measures the one "
+         "that other GPUs use")  //
+        ("gpu-memory", cli::value("BYTES"),
+         "cuda: limit on the GPU's memory, e.g. 440M or 6G, where 1G is 1024M (default: all that "
+         "is free)")  //
+        ("batches", cli::value("LIST"),
+         "queries answered together, numbers with commas between (default: 1,8,64 for cpu, "
+         "1,2,8,64,256,1024 for cuda)")                                    //
+        ("k", cli::value("K", "10"), "words per answer")                   //
+        ("top", cli::value("N"), "search the N most frequent words only")  //
+        ("range", cli::value("N"),
+         "search N neighbouring words only, at a random place for each query, as a prefix does")  //
+        ("within", cli::value("LIST"),
+         "also search within lists of so many random words, numbers with commas between, each "
+         "beside the search without")  //
+        ("exclude", cli::value("N", "1"),
+         "words that each query excludes: its own and random ones")              //
+        ("min", cli::value("S"), "search words with a score of S or more only")  //
+        ("repeat", cli::value("R"), "rounds (default: 9; 49 with --engine cuda)");
+    boost::program_options::options_description other("Output");
+    cli::OptionAdder{other}("format", cli::value("text|csv", "text"), "how to print results");
+    cli::Options options;
+    options.shown.add(model).add(engines).add(other);
+    for (const GoneOption& gone : kGone) {
+        if (gone.takes_value)
+            options.hidden.add_options()(gone.name, cli::value("VALUE"), "");
+        else
+            options.hidden.add_options()(gone.name, "");
     }
-    return queries;
+    return options;
 }
 
-bool wants_device(const Settings& settings) {
-    const auto kinds = engine_kinds(settings);
-    return std::ranges::any_of(kinds, is_on_device);
+EnginesSettings read_engines_settings(const cli::CommandLine& line) {
+    EnginesSettings settings;
+    refuse_gone_options(line);
+    read_run_settings(line, settings);
+    settings.generate = read_generate(line, settings);
+    settings.model = line.text("model");
+    settings.keep = line.text("keep");
+    read_engine_settings(line, settings);
+    return settings;
 }
 
-bool wants_processor(const Settings& settings) {
-    const auto kinds = engine_kinds(settings);
-    return !std::ranges::all_of(kinds, is_on_device);
-}
-
-Status print_engines(const format::Model& model, const Settings& settings, const OpenBlas* blas) {
-    const bool processor = wants_processor(settings);
-    const bool device = wants_device(settings);
-    auto engines = make_engines(model, settings);
-    if (!engines) return engines.error();
-    std::optional<DeviceReader> reader;
-    if (device) {
-        auto made = DeviceReader::create(model.vectors().size_bytes(), settings.device());
+Status print_engines(const EnginesSettings& settings) {
+    auto scratch = ScratchDirectory::create();
+    if (!scratch) return scratch.error();
+    std::string directory = settings.model;
+    if (settings.generate) {
+        directory = settings.keep.empty() ? scratch->path() + "/model" : settings.keep;
+        Result<format::Header> made = format::Header();
+        const double ms = time_ms(
+            [&] { made = generate_model(directory, *settings.generate, cli::stop_requested); });
         if (!made) return made.error();
-        reader.emplace(*std::move(made));
-        print_note(settings.format, "ceiling  " + reader->description());
+        kEnginesProgram.say(fmt::format("made {} in {:.1f} s", directory, ms / 1000));
     }
-    const std::size_t rounds = settings.repeat != 0 ? settings.repeat
-                               : processor          ? kRoundsWithProcessor
-                                                    : kRoundsOfDevice;
-    print_note(settings.format,
-               fmt::format("rounds   {}, k={}, other random words in each", rounds, settings.k));
-    fmt::print("\n");
-    std::fflush(stdout);
-
-    EngineBenchmark benchmark(model, settings);
-    if (processor) benchmark.add_floor();
-    if (processor && blas != nullptr) {
-        benchmark.add_sgemv(*blas);
-        for (const std::size_t batch : batches_on_processor(*engines))
-            benchmark.add_sgemm(*blas, batch);
+    auto model = format::Model::open(directory);
+    if (!model) return model.error();
+    const auto norms = model->norms();
+    if (std::ranges::none_of(norms, [](double norm) { return norm > 0; })) {
+        return Error{ErrorCode::bad_source,
+                     directory + ": every vector is zero; there is nothing to ask for"};
     }
-    if (reader) benchmark.add_ceiling(*reader);
-    for (NamedEngine& named : *engines) benchmark.add_engine(named);
-    const auto table = benchmark.run(rounds);
-    if (!table) return table.error();
-    table->print(stdout, settings.format);
-    if (device) {
-        print_note(settings.format,
-                   "device: GB/s and x ceiling are the bytes of all vectors over the device's own "
-                   "time; wall - device is the host's additional wait");
-    }
-    return {};
+    return measure_all(*model, settings);
 }
 
 }  // namespace gloved::bench

@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/program_options.hpp>
 #include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,23 +24,39 @@
 
 #include "cli/signals.hpp"
 #include "common/error_with.hpp"
+#include "common/expr/expression.hpp"
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
+#include "common/quoting.hpp"
 #include "common/text_lines.hpp"
 #include "common/version.hpp"
 #include "common/wire/reply.hpp"
+#include "kernels/thread_pool.hpp"
 #include "tools/bench/connection.hpp"
 #include "tools/bench/latency_histogram.hpp"
 #include "tools/bench/load_counts.hpp"
 #include "tools/bench/load_report.hpp"
 #include "tools/bench/load_requests.hpp"
 #include "tools/bench/load_worker.hpp"
-#include "tools/bench/run_settings.hpp"
 #include "tools/bench/table.hpp"
 #include "tools/bench/words.hpp"
 
 namespace gloved::bench {
 namespace {
+
+using cli::WrongUsage;
+
+constexpr std::uint64_t kMaxConnections = 100'000;
+constexpr std::uint64_t kMaxDepth = 65'536;
+constexpr std::uint64_t kMaxRate = 1'000'000'000;
+constexpr double kMinSeconds = 0.1;
+
+double read_share(const cli::CommandLine& line) {
+    const auto share = expr::parse_number(line.text("check"));
+    if (!share || !(*share >= 0 && *share <= 1))
+        throw WrongUsage("--check takes a share from 0 to 1, not " + printable(line.text("check")));
+    return *share;
+}
 
 /// Enough that requests seldom repeat soon, and few enough to stay in a core's cache.
 constexpr std::size_t kRequests = 16'384;
@@ -324,6 +342,77 @@ Status report(const LoadSettings& settings, const LoadFigures& figures) {
 }
 
 }  // namespace
+
+const cli::Program kLoadProgram = {"gloved-bench load",
+                                   R"(Usage: gloved-bench load SOCKET [options]
+
+Asks the daemon that listens at SOCKET as much as it can answer, or with --rate
+so much a second. Prints answers per second, latencies, and the processor time
+of both sides.
+
+)",
+                                   R"(
+Examples:
+  gloved-bench load /tmp/gloved.sock --mix near=8,sim=1,ping=1 --lone
+  gloved-bench load /tmp/gloved.sock --rate 2000 --seconds 30
+
+Exit status:
+  0  success
+  1  an answer is wrong or missing
+  2  wrong usage
+)"};
+
+cli::Options describe_load_options() {
+    cli::Options options;
+    options.operands = {"socket"};
+    cli::OptionAdder{options.shown}  //
+    ("mix", cli::value("LIST", "near"),
+     "what to ask, kinds with commas between, each with its weight, e.g. near=8,sim=1,ping=1; "
+     "the man page lists them")                                                                   //
+        ("model", cli::value("DIR"), "the daemon's model, to take words from (default: ask it)")  //
+        ("k", cli::value("K", "10"), "words per answer")                                          //
+        ("connections", cli::value("N", "16"), "connections to the daemon")                       //
+        ("depth", cli::value("N", "16"),
+         "requests of each connection that are sent ahead of replies")  //
+        ("rate", cli::value("R"),
+         "send R requests per second in all, whatever the daemon does, and measure latencies from "
+         "the time when each was due")                                   //
+        ("seconds", cli::value("S", "10"), "how long to send requests")  //
+        ("check", cli::value("SHARE", "0.01"),
+         "share of the requests whose answers are compared with those of a quiet daemon")    //
+        ("lone", "add a client that asks one request at a time, with latencies of its own")  //
+        ("daemon-pid", cli::value("PID"),
+         "the daemon's process (default: the one that opened the socket)")           //
+        ("threads", cli::value("T", "0"), "threads to use; 0 is one per two cores")  //
+        ("seed", cli::value("S", "1"), "seed of the requests")                       //
+        ("format", cli::value("text|csv", "text"), "how to print results");
+    return options;
+}
+
+LoadSettings read_load_settings(const cli::CommandLine& line) {
+    line.excludes("rate", {"depth"});
+    LoadSettings settings;
+    read_run_settings(line, settings);
+    settings.socket = line.text("socket");
+    if (settings.socket.empty()) throw WrongUsage("the path of the daemon's socket is missing");
+    settings.model = line.nonempty("model", "a directory");
+    settings.connections = line.count("connections", 1, kMaxConnections);
+    // The daemon and its engines need the other cores.
+    if (line.text("threads") == "0")
+        settings.threads = std::max(1U, kernels::usable_processors() / 2);
+    settings.threads =
+        static_cast<unsigned>(std::min<std::size_t>(settings.threads, settings.connections));
+    settings.depth = line.count("depth", 1, kMaxDepth);
+    settings.rate = static_cast<double>(line.count("rate", 1, kMaxRate, 0));
+    settings.mix = parse_mix(line.text("mix"));
+    settings.k = line.count("k", 1, format::kMaxRows);
+    settings.seconds = line.seconds("seconds", kMinSeconds);
+    settings.check = read_share(line);
+    settings.lone = line.given("lone");
+    settings.daemon_pid =
+        static_cast<pid_t>(line.count("daemon-pid", 1, std::numeric_limits<pid_t>::max(), 0));
+    return settings;
+}
 
 Status print_load(const LoadSettings& settings) {
     raise_descriptor_limit();

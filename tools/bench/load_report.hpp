@@ -1,4 +1,4 @@
-// Formats what gloved-bench --load measured.
+// Formats what gloved-bench load measured.
 #pragma once
 
 #include <optional>

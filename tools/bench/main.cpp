@@ -1,138 +1,124 @@
 // gloved-bench: measures the engines, a daemon, gloved-matmin, gloved-distmat and the museum next
-// to a plain read of memory.
+// to a plain read of memory. Each measurement is a subcommand.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/command_line.hpp"
 #include "cli/signals.hpp"
-#include "common/format/layout.hpp"
-#include "common/format/model.hpp"
 #include "common/program_main.hpp"
+#include "common/quoting.hpp"
 #include "common/result.hpp"
-#include "common/version.hpp"
-#include "kernels/engine.hpp"
-#include "kernels/registry.hpp"
-#include "tools/bench/device_read.hpp"
 #include "tools/bench/distmat.hpp"
 #include "tools/bench/engines.hpp"
-#include "tools/bench/generate.hpp"
 #include "tools/bench/load.hpp"
-#include "tools/bench/load_settings.hpp"
 #include "tools/bench/matmin.hpp"
-#include "tools/bench/measure.hpp"
 #include "tools/bench/museum.hpp"
-#include "tools/bench/run_settings.hpp"
-#include "tools/bench/scratch.hpp"
-#include "tools/bench/settings.hpp"
-#include "tools/bench/table.hpp"
 
 namespace {
 
 using namespace gloved;
 using namespace gloved::bench;
 
-void print_header(const format::Model& model, const Settings& settings) {
-    const auto note = [&](const std::string& text) { print_note(settings.format, text); };
-    note(fmt::format("gloved-bench {}", kProgramVersion));
-    note("machine  " + processor_text(settings));
-    note(fmt::format("model    {} x {} float32, {:.3f} GB of vectors, generation {}",
-                     grouped(model.rows()), model.dim(),
-                     static_cast<double>(model.vectors().size_bytes()) / 1e9,
-                     format::hex(model.generation())));
-    for (const kernels::EngineEntry& entry : kernels::list_engines()) {
-        if (!entry.unavailable.empty())
-            note(fmt::format("no {}: {}", to_string(entry.kind), entry.unavailable));
-    }
+using Arguments = std::vector<std::string>;
+
+constexpr cli::Program kProgram = {"gloved-bench",
+                                   R"(Usage: gloved-bench engines --model DIR|--rows N [options]
+       gloved-bench load SOCKET [options]
+       gloved-bench matmin|distmat [options]
+       gloved-bench museum search|minimum|distances [options]
+
+  engines  times queries by the engines, beside a plain read of the same memory
+           and, on the CPU, OpenBLAS's sgemv and sgemm
+  load     asks a running daemon as much as it can answer, or at a fixed rate
+  matmin   times the engines of gloved-matmin
+  distmat  times the engines of gloved-distmat
+  museum   times the kernels that gloved descends from
+
+)",
+                                   R"(
+Each has options of its own: gloved-bench engines --help
+
+Examples:
+  gloved-bench engines --rows 400000 --simd all
+  gloved-bench load /tmp/gloved.sock --mix near=8,sim=1,ping=1 --lone
+
+Exit status:
+  0  success
+  1  a measurement failed, or a result is wrong
+  2  wrong usage
+)"};
+
+/// A subcommand.
+struct Measurement {
+    const char* name;
+    int (*run)(const Arguments& arguments);
+};
+
+/// The run of a subcommand: reads its settings and runs it; a signal interrupts it. Returns the
+/// exit status.
+template <const cli::Program& kMeasured, auto kDescribe, auto kRead, auto kPrint>
+int run_measurement(const Arguments& arguments) {
+    return cli::run(kMeasured, kDescribe(), arguments, [](const cli::CommandLine& line) {
+        const auto settings = kRead(line);
+        cli::stop_on_signals(cli::SecondSignal::ignored);
+        const Status done = kPrint(settings);
+        if (!done) kMeasured.say(done.error().message);
+        return done ? cli::kDone : cli::kFault;
+    });
 }
 
-Status measure_all(const format::Model& model, const Settings& settings) {
-    // First, so that the driver's start is not part of another measurement.
-    std::optional<Result<DeviceFacts>> device;
-    if (settings.engine != kernels::EngineKind::cpu) device = start_device(settings.device());
-    print_header(model, settings);
-    // Measurements that need a device print why there is none.
-    if (device && *device) {
-        const DeviceFacts& facts = **device;
-        print_note(settings.format, fmt::format("device   {}, {:.1f} GB, driver {}; ready in {} ms",
-                                                facts.name, static_cast<double>(facts.bytes) / 1e9,
-                                                facts.driver, figure(facts.start_ms)));
-    }
-    std::optional<OpenBlas> blas;
-    if (wants_processor(settings)) {
-        auto loaded = model.rows() > std::numeric_limits<int>::max()
-                          ? Error{ErrorCode::unavailable, "more rows than its interface can count"}
-                          : OpenBlas::load(settings.threads);
-        print_note(settings.format, "sgemv    " + (loaded ? loaded->description()
-                                                          : "left out: " + loaded.error().message));
-        if (loaded) blas.emplace(*std::move(loaded));
-    }
-    return print_engines(model, settings, blas ? &*blas : nullptr);
-}
+constexpr Measurement kMeasurements[] = {
+    {"engines", run_measurement<kEnginesProgram, describe_engines_options, read_engines_settings,
+                                print_engines>},
+    {"load", run_measurement<kLoadProgram, describe_load_options, read_load_settings, print_load>},
+    {"matmin",
+     run_measurement<kMatminProgram, describe_matmin_options, read_matmin_settings, print_matmin>},
+    {"distmat", run_measurement<kDistmatProgram, describe_distmat_options, read_distmat_settings,
+                                print_distmat>},
+    {"museum",
+     run_measurement<kMuseumProgram, describe_museum_options, read_museum_settings, print_museum>},
+};
 
-Status run(const Settings& settings) {
-    auto scratch = ScratchDirectory::create();
-    if (!scratch) return scratch.error();
-    std::string directory = settings.model;
-    if (settings.generate) {
-        directory = settings.keep.empty() ? scratch->path() + "/model" : settings.keep;
-        Result<format::Header> made = format::Header();
-        const double ms = time_ms(
-            [&] { made = generate_model(directory, *settings.generate, cli::stop_requested); });
-        if (!made) return made.error();
-        kProgram.say(fmt::format("made {} in {:.1f} s", directory, ms / 1000));
+/// Options without a subcommand, as they were once given: those of a load with --load SOCKET, else
+/// of engines.
+Arguments with_subcommand(Arguments arguments) {
+    const auto load = std::ranges::find_if(arguments, [](const std::string& argument) {
+        return argument == "--load" || argument.starts_with("--load=");
+    });
+    const bool is_load = load != arguments.end();
+    if (is_load) {
+        // What follows is the operand now.
+        load->erase(0, std::string("--load=").size());
+        if (load->empty()) arguments.erase(load);
     }
-    auto model = format::Model::open(directory);
-    if (!model) return model.error();
-    const auto norms = model->norms();
-    if (std::ranges::none_of(norms, [](double norm) { return norm > 0; })) {
-        return Error{ErrorCode::bad_source,
-                     directory + ": every vector is zero; there is nothing to ask for"};
-    }
-    return measure_all(*model, settings);
-}
-
-/// Reads the settings and runs a measurement, which a signal interrupts. Returns the exit status.
-template <class Given>
-int run_measurement(const cli::Program& program, const cli::CommandLine& line,
-                    Given (*read)(const cli::CommandLine&), Status (*print)(const Given&)) {
-    const Given settings = read(line);
-    cli::stop_on_signals(cli::SecondSignal::ignored);
-    const Status done = print(settings);
-    if (!done) program.say(done.error().message);
-    return done ? cli::kDone : cli::kFault;
+    arguments.insert(arguments.begin(), is_load ? "load" : "engines");
+    kProgram.say(
+        fmt::format("options without a subcommand are accepted for one more release: use "
+                    "gloved-bench {}",
+                    is_load ? "load SOCKET" : "engines"));
+    return arguments;
 }
 
 int run_program(int argc, char** argv) {
-    std::vector<std::string> arguments = cli::arguments_of(argc, argv);
-    const std::string measurement = arguments.empty() ? "" : arguments.front();
-    if (measurement == "matmin" || measurement == "distmat" || measurement == "museum")
-        arguments.erase(arguments.begin());
-    if (measurement == "museum") {
-        return cli::run(kMuseumProgram, describe_museum_options(), arguments, [](const auto& line) {
-            return run_measurement(kMuseumProgram, line, read_museum_settings, print_museum);
-        });
-    }
-    if (measurement == "matmin") {
-        return cli::run(kMatminProgram, describe_matmin_options(), arguments, [](const auto& line) {
-            return run_measurement(kMatminProgram, line, read_matmin_settings, print_matmin);
-        });
-    }
-    if (measurement == "distmat") {
-        return cli::run(
-            kDistmatProgram, describe_distmat_options(), arguments, [](const auto& line) {
-                return run_measurement(kDistmatProgram, line, read_distmat_settings, print_distmat);
-            });
-    }
-    return cli::run(kProgram, describe_options(), arguments, [](const auto& line) {
-        if (line.given("load"))
-            return run_measurement(kProgram, line, read_load_settings, print_load);
-        return run_measurement(kProgram, line, read_settings, run);
+    Arguments arguments = cli::arguments_of(argc, argv);
+    const bool has_options = !arguments.empty() && arguments.front().starts_with('-');
+    if (has_options && arguments.front() != "--help" && arguments.front() != "--version")
+        arguments = with_subcommand(std::move(arguments));
+    const std::string name = arguments.empty() ? "" : arguments.front();
+    const auto* const found = std::ranges::find(kMeasurements, name, &Measurement::name);
+    if (found != std::end(kMeasurements))
+        return found->run({arguments.begin() + 1, arguments.end()});
+    cli::Options options;
+    options.operands = {"subcommand"};
+    return cli::run(kProgram, options, arguments, [](const cli::CommandLine& line) -> int {
+        const std::string there = "there are engines, load, matmin, distmat and museum";
+        if (!line.given("subcommand")) throw cli::WrongUsage("a subcommand is missing: " + there);
+        throw cli::WrongUsage("there is no subcommand " + printable(line.text("subcommand")) +
+                              ": " + there);
     });
 }
 

@@ -7,7 +7,7 @@
 #include "cli/command_line.hpp"
 #include "common/npy.hpp"
 #include "common/result.hpp"
-#include "tools/bench/run_settings.hpp"
+#include "tools/bench/settings.hpp"
 
 namespace gloved::bench {
 

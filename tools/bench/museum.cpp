@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "common/format/layout.hpp"
-#include "tools/bench/lists.hpp"
+#include "tools/bench/settings.hpp"
 
 namespace gloved::bench {
 namespace {

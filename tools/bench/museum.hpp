@@ -8,7 +8,7 @@
 
 #include "cli/command_line.hpp"
 #include "common/result.hpp"
-#include "tools/bench/run_settings.hpp"
+#include "tools/bench/settings.hpp"
 
 namespace gloved::bench {
 

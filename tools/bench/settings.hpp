@@ -1,49 +1,50 @@
-// The command line of gloved-bench: describes its options and reads their values.
+// What the measurements of gloved-bench read from their command lines alike.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/command_line.hpp"
-#include "kernels/engine.hpp"
-#include "kernels/engine_options.hpp"
-#include "tools/bench/generate.hpp"
-#include "tools/bench/run_settings.hpp"
+#include "common/device_choice.hpp"
+#include "tools/bench/table.hpp"
 
 namespace gloved::bench {
 
-/// The options of gloved-bench.
-struct Settings : RunSettings {
-    std::string model;                        ///< directory; empty: generate a model
-    std::optional<GenerateOptions> generate;  ///< the model to generate
-    std::string keep;                         ///< directory to generate it in; empty: a temporary
+/// The options that every measurement has.
+struct RunSettings {
+    unsigned threads = 0;  ///< never 0
+    DeviceChoice devices;
+    std::uint64_t seed = 0;  ///< of random queries and values
+    TableFormat format = TableFormat::text;
 
-    std::optional<kernels::EngineKind> engine;  ///< nullopt: the best that runs here
-    bool all_engines = false;                   ///< every kind that runs here, whatever `engine` is
-    std::string simd;                           ///< EngineOptions::simd
-    bool pin = true;                            ///< EngineOptions::pin
-    bool planes = true;                         ///< EngineOptions::planes
-    bool fine_plane = true;                     ///< EngineOptions::fine_plane
-    bool wgmma = true;                          ///< EngineOptions::wgmma
-    kernels::Spread spread = kernels::Spread::automatic;  ///< EngineOptions::spread
-    std::uint64_t gpu_memory_bytes = 0;                   ///< 0: all that is free
-    std::vector<std::size_t> batches;  ///< sizes of batches to measure; empty: the engine's default
-    std::size_t k = 0;                 ///< hits per query
-    std::size_t top = 0;               ///< Filter::rank_below of queries; 0: all ranks
-    std::size_t range = 0;             ///< rows of Filter::rows, at a random place; 0: all
-    std::vector<std::size_t> within;   ///< sizes of lists in which to search too
-    std::size_t exclude = 1;           ///< excluded rows: the query's own word and random ones
-    std::optional<double> min_score;   ///< Filter::min_score
-    std::size_t repeat = 0;            ///< rounds; 0: the measurement's default
+    /// The first of `devices`, which is measured alone.
+    int device() const { return devices.all ? 0 : devices.numbers.front(); }
 };
 
-/// Name and help of the program, and its options.
-extern const cli::Program kProgram;
-cli::Options describe_options();
-/// Reads the values of the options. Throws cli::WrongUsage.
-Settings read_settings(const cli::CommandLine& line);
+/// Throws cli::WrongUsage if several devices are named, for what is measured on one.
+void require_one_device(const RunSettings& settings);
+
+/// Reads them: for --threads 0, the number of usable processors. Throws cli::WrongUsage.
+void read_run_settings(const cli::CommandLine& line, RunSettings& settings);
+
+/// The CPU's name and the number of threads, for headings: «AMD EPYC 7B13, 2 threads».
+std::string processor_text(const RunSettings& settings);
+
+/// Parses batch sizes with commas between. Returns them in ascending order, each once. 1 is always
+/// among them, because batches are compared with single queries. Throws cli::WrongUsage.
+std::vector<std::size_t> parse_batches(std::string_view text);
+
+/// Parses the sizes of lists of words, with commas between. Returns them in their order. At most
+/// kernels::kMaxLists. Throws cli::WrongUsage.
+std::vector<std::size_t> parse_list_sizes(std::string_view text);
+
+/// Parses names with commas between, each of which must be in `known`. Returns them in the order of
+/// `known`, each once. `name` is what the message calls the list. Throws cli::WrongUsage.
+std::vector<std::string> parse_names(std::string_view name, std::string_view text,
+                                     std::span<const std::string_view> known);
 
 }  // namespace gloved::bench
