@@ -6,12 +6,8 @@ gloved_add_test(bench_generate_test
 gloved_add_test(bench_report_test ONE_THREAD
   LABELS unit
   SOURCES
-    ${CMAKE_CURRENT_LIST_DIR}/bench_distmat_report_test.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/bench_lists_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/bench_load_test.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/bench_matmin_report_test.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/bench_statistics_test.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/bench_table_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/bench_report_test.cpp
   LIBRARIES gloved_bench_report)
 
 if("gloved-bench" IN_LIST GLOVED_LEAVE_OUT)
@@ -38,18 +34,11 @@ function(gloved_add_refusal name status pattern)
     ENVIRONMENT "${gloved_without_gpu}")
 endfunction()
 
-gloved_add_refusal(bench_distmat_wrong_usage 2
-  "--engines: there is no 'shared16'; there are cpu, cuda; see gloved-bench distmat --help"
-  distmat --engines cpu,shared16)
 gloved_add_refusal(bench_matmin_wrong_usage 2
   "--shape takes rows and columns with an x between, as 3x3; see gloved-bench matmin --help"
   matmin --shape 3)
 # The museum's kernels need a GPU, or a build with CUDA.
 gloved_add_refusal(bench_museum_without_device 1 "CUDA|device" museum search --rows 300)
-# Options that would say nothing, and those of what is another program now.
-gloved_add_refusal(bench_dim_of_a_model 2 "--dim needs --rows" engines --model none --dim 5)
-gloved_add_refusal(bench_load_of_no_verb 2 "--mix: there is no 'quit'; there are near, "
-  load none --mix near=1,quit)
 gloved_add_refusal(bench_no_subcommand 2 "there is no subcommand .engine.: there are engines, load"
   engine)
 gloved_add_refusal(bench_leak_queries 2 "--leak-queries is gone: tests/scale/leak.py"

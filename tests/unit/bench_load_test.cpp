@@ -11,11 +11,9 @@
 
 #include "cli/command_line.hpp"
 #include "common/wire/request.hpp"
-#include "tools/bench/latency_histogram.hpp"
-#include "tools/bench/load_counts.hpp"
 #include "tools/bench/load_report.hpp"
 #include "tools/bench/load_requests.hpp"
-#include "tools/bench/load_schedule.hpp"
+#include "tools/bench/load_worker.hpp"
 #include "tools/bench/reply_framer.hpp"
 
 namespace gloved::tests {
@@ -339,18 +337,6 @@ TEST(LoadReport, NamesErrorsAndWhatWasNotAnswered) {
     EXPECT_EQ(notes[2], "ERR        timeout: 1");
     EXPECT_EQ(notes[3], "unsent     5 requests were due, but the daemon did not take them");
     EXPECT_EQ(notes[4], "unanswered 6 requests, when it stopped waiting");
-}
-
-TEST(LoadReport, ShowsAWrongAnswerFromTheLineThatDiffers) {
-    const bench::WrongAnswer wrong = {"SIM a b\n", "OK 3 us=1\nsame\nright\nend\n",
-                                      "OK 3 us=9\nsame\nwrong\nend\n"};
-    EXPECT_EQ(bench::wrong_answer_text(wrong),
-              (std::vector<std::string>{
-                  "request: SIM a b", "right reply: OK 3 us=1", "  line 2: right", "  line 3: end",
-                  "wrong reply: OK 3 us=9", "  line 2: wrong", "  line 3: end"}));
-    const bench::WrongAnswer refused = {"PING\n", "ERR busy no\n",
-                                        "OK 8\n1\n2\n3\n4\n5\n6\n7\n8\n"};
-    EXPECT_EQ(bench::wrong_answer_text(refused).back(), "  … 3 more lines");
 }
 
 }  // namespace

@@ -21,10 +21,9 @@
 #include "kernels/makers.hpp"
 #include "kernels/thread_pool.hpp"
 #include "tools/bench/device_read.hpp"
-#include "tools/bench/distmat_report.hpp"
+#include "tools/bench/matrix_report.hpp"
 #include "tools/bench/measure.hpp"
 #include "tools/bench/settings.hpp"
-#include "tools/bench/table.hpp"
 
 namespace gloved::bench {
 namespace {

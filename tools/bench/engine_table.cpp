@@ -26,9 +26,8 @@
 #include "kernels/row_lists.hpp"
 #include "kernels/thread_pool.hpp"
 #include "tools/bench/device_read.hpp"
+#include "tools/bench/generate.hpp"
 #include "tools/bench/measure.hpp"
-#include "tools/bench/table.hpp"
-#include "tools/bench/words.hpp"
 #include "tools/random_list.hpp"
 
 namespace gloved::bench {

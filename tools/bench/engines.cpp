@@ -15,8 +15,8 @@
 #include "common/version.hpp"
 #include "kernels/registry.hpp"
 #include "tools/bench/device_read.hpp"
-#include "tools/bench/scratch.hpp"
-#include "tools/bench/table.hpp"
+#include "tools/bench/generate.hpp"
+#include "tools/bench/measure.hpp"
 
 namespace gloved::bench {
 namespace {

@@ -1,16 +1,22 @@
 #include "tools/bench/generate.hpp"
 
 #include <fmt/format.h>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cmath>
 #include <cstddef>
+#include <cstdlib>
+#include <filesystem>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
+#include "common/files.hpp"
 #include "common/format/publish.hpp"
 #include "common/format/writer.hpp"
 #include "common/version.hpp"
@@ -276,6 +282,21 @@ Result<format::Header> generate_model(const std::string& directory, const Genera
     if (Status published = staging->publish([](const std::string&) {}); !published)
         return published.error();
     return header;
+}
+
+Result<ScratchDirectory> ScratchDirectory::create() {
+    const char* base = std::getenv("TMPDIR");
+    ScratchDirectory scratch;
+    std::string path =
+        std::string(base == nullptr || *base == '\0' ? "/tmp" : base) + "/gloved-bench-XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr) return system_error(path, "cannot create", errno);
+    scratch.path_ = std::move(path);
+    return scratch;
+}
+
+ScratchDirectory::~ScratchDirectory() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace gloved::bench

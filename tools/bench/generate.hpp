@@ -1,11 +1,16 @@
-// Generates random models of any size that resemble GloVe's, for benchmarks and tests.
+// Models for benchmarks and tests: makes random ones of any size that resemble GloVe's, keeps them
+// in a temporary directory, and picks random words of them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <random>
 #include <string>
+#include <utility>
 
 #include "common/format/layout.hpp"
+#include "common/format/model.hpp"
 #include "common/result.hpp"
 
 namespace gloved::bench {
@@ -31,5 +36,38 @@ struct GenerateOptions {
 /// conflict. After an error `directory` is unchanged.
 Result<format::Header> generate_model(const std::string& directory, const GenerateOptions& options,
                                       const std::function<bool()>& interrupted = {});
+
+/// Owns a temporary directory; the destructor removes it with its content.
+class ScratchDirectory {
+  public:
+    /// Creates an empty directory. Error: io.
+    static Result<ScratchDirectory> create();
+    ScratchDirectory(ScratchDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+    ScratchDirectory& operator=(ScratchDirectory&&) = delete;
+    ~ScratchDirectory();
+    const std::string& path() const { return path_; }
+
+  private:
+    ScratchDirectory() = default;
+    std::string path_;
+};
+
+/// Picks random rows whose vectors are not zero. The same model and seed give the same rows. The
+/// model must outlive it and have at least one such row.
+class RandomWords {
+  public:
+    RandomWords(const format::Model& model, std::uint64_t seed) : model_(model), random_(seed) {}
+
+    /// The next random row.
+    format::Row next() {
+        auto row = static_cast<std::size_t>(random_() % model_.rows());
+        while (!(model_.norms()[row] > 0)) row = (row + 1) % model_.rows();
+        return static_cast<format::Row>(row);
+    }
+
+  private:
+    const format::Model& model_;
+    std::mt19937_64 random_;
+};
 
 }  // namespace gloved::bench

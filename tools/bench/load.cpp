@@ -33,13 +33,11 @@
 #include "common/wire/reply.hpp"
 #include "kernels/thread_pool.hpp"
 #include "tools/bench/connection.hpp"
-#include "tools/bench/latency_histogram.hpp"
-#include "tools/bench/load_counts.hpp"
+#include "tools/bench/generate.hpp"
 #include "tools/bench/load_report.hpp"
 #include "tools/bench/load_requests.hpp"
 #include "tools/bench/load_worker.hpp"
-#include "tools/bench/table.hpp"
-#include "tools/bench/words.hpp"
+#include "tools/bench/measure.hpp"
 
 namespace gloved::bench {
 namespace {

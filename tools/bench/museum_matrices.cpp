@@ -20,10 +20,9 @@
 #include "museum/distances.hpp"
 #include "museum/minimum.hpp"
 #include "tools/bench/device_read.hpp"
-#include "tools/bench/distmat_report.hpp"
+#include "tools/bench/matrix_report.hpp"
 #include "tools/bench/measure.hpp"
 #include "tools/bench/museum.hpp"
-#include "tools/bench/table.hpp"
 
 namespace gloved::bench {
 namespace {

@@ -27,8 +27,6 @@
 #include "tools/bench/generate.hpp"
 #include "tools/bench/measure.hpp"
 #include "tools/bench/museum.hpp"
-#include "tools/bench/scratch.hpp"
-#include "tools/bench/table.hpp"
 
 namespace gloved::bench {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "cli/command_line.hpp"
 #include "common/device_choice.hpp"
-#include "tools/bench/table.hpp"
+#include "tools/bench/measure.hpp"
 
 namespace gloved::bench {
 

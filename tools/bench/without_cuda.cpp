@@ -1,4 +1,4 @@
-// device_read.hpp for a build without CUDA.
+// device_read.hpp and museum.hpp for a build without CUDA.
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -6,6 +6,7 @@
 
 #include "common/result.hpp"
 #include "tools/bench/device_read.hpp"
+#include "tools/bench/museum.hpp"
 
 namespace gloved::bench {
 namespace {
@@ -27,5 +28,9 @@ DeviceReader& DeviceReader::operator=(DeviceReader&&) noexcept = default;
 DeviceReader::~DeviceReader() = default;
 Result<double> DeviceReader::read_ms() { return none(); }
 const std::string& DeviceReader::description() const { return state_->description; }
+
+Status print_museum(const MuseumSettings&) {
+    return Error{ErrorCode::unavailable, "this build has no CUDA, which the museum's kernels need"};
+}
 
 }  // namespace gloved::bench
