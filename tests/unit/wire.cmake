@@ -7,8 +7,8 @@ gloved_add_test(expr_test ONE_THREAD
 
 gloved_add_test(wire_test ONE_THREAD
   LABELS unit
-  SOURCES wire_json_string_test.cpp wire_line_splitter_test.cpp wire_reply_test.cpp
-    wire_request_line_test.cpp wire_request_test.cpp
+  SOURCES wire_json_string_test.cpp wire_line_splitter_test.cpp wire_reply_framer_test.cpp
+    wire_reply_test.cpp wire_request_line_test.cpp wire_request_test.cpp
   LIBRARIES gloved_common nlohmann_json::nlohmann_json)
 
 gloved_add_test(cli_test ONE_THREAD

@@ -6,22 +6,26 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
-#include <cstdint>
+#include <cstddef>
 #include <cstring>
-#include <system_error>
 
 #include "common/error_with.hpp"
+#include "common/wire/reply_framer.hpp"
 
 namespace gloved::bench {
 namespace {
 
-constexpr auto kTimeout = std::chrono::seconds(60);
+using Clock = std::chrono::steady_clock;
 
-Error lost(std::string_view what, int reason) {
+constexpr auto kTimeout = std::chrono::seconds(60);
+constexpr std::size_t kMaxLineBytes = 1 << 20;
+constexpr std::size_t kMaxReplyBytes = std::size_t{256} << 20;
+constexpr const char* kSocketName = "the daemon's socket";
+
+Error lost(std::string_view where, std::string_view what, int reason) {
     if (reason == EINTR) return Error{ErrorCode::interrupted, "interrupted"};
-    return system_error("the daemon's socket", what, reason);
+    return system_error(where, what, reason);
 }
 
 }  // namespace
@@ -37,7 +41,7 @@ Result<UniqueFd> connect_to(const std::string& path) {
     UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!fd) return system_error(path, "cannot make a socket", errno);
     if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-        return system_error(path, "cannot connect", errno);
+        return lost(path, "cannot connect", errno);
     return fd;
 }
 
@@ -50,64 +54,51 @@ Result<Connection> Connection::open(const std::string& path) {
     return Connection(*std::move(fd));
 }
 
-Status Connection::send(std::string_view bytes) {
+Status Connection::send(std::string_view bytes) const {
     while (!bytes.empty()) {
         const ssize_t sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-        if (sent < 0) return lost("cannot send", errno);
+        if (sent < 0) return lost(kSocketName, "cannot send", errno);
         bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
     return {};
 }
 
-Result<Reply> Connection::read_reply() {
-    deadline_ = Clock::now() + kTimeout;
-    const auto first = line();
-    if (!first) return first.error();
-    auto status = wire::parse_status_line(*first);
-    if (!status) return status.error();
-    Reply reply;
-    reply.status_line = std::string(*first) + '\n';
-    reply.status = *std::move(status);
-    for (std::size_t left = reply.status.lines; left > 0; --left) {
-        const auto next = line();
-        if (!next) return next.error();
-        reply.lines.append(*next).push_back('\n');
-        if (reply.lines.size() > kMaxReplyBytes) {
+Result<Reply> Connection::ask(std::string_view request) {
+    if (Status sent = send(request); !sent) return sent.error();
+    const auto deadline = Clock::now() + kTimeout;
+    wire::ReplyFramer framer;
+    std::string text;
+    for (const char* end = nullptr; end == nullptr;) {
+        if (Clock::now() >= deadline)
+            return Error{ErrorCode::timeout, "the daemon's reply takes longer than a minute"};
+        std::array<char, 65536> buffer;
+        const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
+        if (got < 0) return lost(kSocketName, "no answer", errno);
+        if (got == 0) {
+            return Error{ErrorCode::unavailable,
+                         "the daemon closed the connection in the middle of a reply"};
+        }
+        const char* const begin = buffer.data();
+        end = framer.take(begin, begin + got);
+        text.append(begin, end != nullptr ? end : begin + got);
+        if (text.size() > kMaxReplyBytes) {
             return error_with(ErrorCode::bad_request, "a reply of more than {} bytes",
                               kMaxReplyBytes);
         }
+        // npos + 1 is 0, where the line of a text without LF begins.
+        if (text.size() - (text.rfind('\n') + 1) > kMaxLineBytes) {
+            return error_with(
+                ErrorCode::bad_request,
+                "a line of more than {} bytes; is this the socket of a gloved daemon?",
+                kMaxLineBytes);
+        }
+        if (framer.broken()) break;
     }
-    return reply;
-}
-
-Result<Reply> Connection::ask(std::string_view request) {
-    if (Status sent = send(request); !sent) return sent.error();
-    return read_reply();
-}
-
-Result<double> Connection::skip_reply() {
-    deadline_ = Clock::now() + kTimeout;
-    const auto first = line();
-    if (!first) return first.error();
-    const auto status = wire::parse_status_line(*first);
+    const std::size_t status_end = text.find('\n') + 1;
+    // Of another protocol it names what came.
+    auto status = wire::parse_status_line(std::string_view(text).substr(0, status_end - 1));
     if (!status) return status.error();
-    if (!status->ok) {
-        return error_with(ErrorCode::unavailable, "the daemon answers {}: {}", status->code,
-                          status->message);
-    }
-    for (std::size_t left = status->lines; left > 0; --left) {
-        if (const auto skipped = line(); !skipped) return skipped.error();
-    }
-    const std::string_view text = status->field("us");
-    std::uint64_t us = 0;
-    if (std::from_chars(text.data(), text.data() + text.size(), us).ec != std::errc{})
-        return Error{ErrorCode::unavailable, "the daemon does not say how long it took"};
-    return static_cast<double>(us) / 1000;
-}
-
-Result<double> Connection::time(std::string_view request) {
-    if (Status sent = send(request); !sent) return sent.error();
-    return skip_reply();
+    return Reply{*std::move(status), text.substr(0, status_end), text.substr(status_end)};
 }
 
 pid_t Connection::peer() const {
@@ -115,29 +106,6 @@ pid_t Connection::peer() const {
     socklen_t size = sizeof credentials;
     if (::getsockopt(fd_.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return 0;
     return credentials.pid;
-}
-
-/// Valid until the next call.
-Result<std::string_view> Connection::line() {
-    while (true) {
-        if (const auto whole = received_.next()) return *whole;
-        if (received_.too_long()) {
-            return error_with(
-                ErrorCode::bad_request,
-                "a line of more than {} bytes; is this the socket of a gloved daemon?",
-                kMaxReplyLineBytes);
-        }
-        if (Clock::now() >= deadline_)
-            return Error{ErrorCode::timeout, "the daemon's reply takes longer than a minute"};
-        std::array<char, 65536> buffer;
-        const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
-        if (got < 0) return lost("no answer", errno);
-        if (got == 0) {
-            return Error{ErrorCode::unavailable,
-                         "the daemon closed the connection in the middle of a reply"};
-        }
-        received_.append({buffer.data(), static_cast<std::size_t>(got)});
-    }
 }
 
 }  // namespace gloved::bench

@@ -13,10 +13,10 @@
 
 #include "common/files.hpp"
 #include "common/result.hpp"
+#include "common/wire/reply_framer.hpp"
 #include "tools/bench/connection.hpp"
 #include "tools/bench/load_report.hpp"
 #include "tools/bench/load_requests.hpp"
-#include "tools/bench/reply_framer.hpp"
 
 namespace gloved::bench {
 
@@ -89,7 +89,7 @@ class LoadWorker {
     struct Peer {
         UniqueFd fd;
         std::size_t number = 0;  // among the connections of the plan
-        ReplyFramer framer{};
+        wire::ReplyFramer framer{};
         std::uint64_t sent = 0;               // requests, with those of `unwritten`
         std::uint64_t answered = 0;           // requests
         std::size_t next = 0;                 // of the pool, to send

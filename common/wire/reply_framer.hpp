@@ -9,7 +9,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace gloved::bench {
+namespace gloved::wire {
 
 /// Reads just enough of a reply to know its end: «OK n» or «ERR code», and n line ends. It keeps
 /// only the beginning of a status line that is split between two reads, and never allocates.
@@ -101,4 +101,4 @@ class ReplyFramer {
     std::size_t code_size_ = 0;
 };
 
-}  // namespace gloved::bench
+}  // namespace gloved::wire
