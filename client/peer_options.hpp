@@ -1,4 +1,4 @@
-// The options --socket, --timeout and --retry of gloved-client and gloved-eval: where the daemon
+// The options --socket, --timeout and --retry of gloved-client: where the daemon
 // listens and how long to wait for it.
 #pragma once
 

@@ -58,12 +58,6 @@ std::uint32_t fold_case(std::uint32_t code_point) {
                : code_point;
 }
 
-std::uint32_t capital_of(std::uint32_t folded) {
-    const auto capital =
-        static_cast<std::uint32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(folded)));
-    return fold_case(capital) == folded ? capital : folded;
-}
-
 void append_code_point(std::string& out, std::uint32_t code_point) {
     if (code_point >= kInvalidByte) {
         out += static_cast<char>(code_point - kInvalidByte);

@@ -40,10 +40,6 @@ inline std::uint32_t take_folded(std::string_view& text) {
     return fold_case(code_point.value);
 }
 
-/// The upper case of a folded code point; the code point itself if its upper case does not fold
-/// back to it.
-std::uint32_t capital_of(std::uint32_t folded);
-
 /// Appends a code point as UTF-8, or the byte that kInvalidByte + byte stands for.
 void append_code_point(std::string& out, std::uint32_t code_point);
 

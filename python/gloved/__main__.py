@@ -1,4 +1,4 @@
-"""python3 -m gloved: pictures of neighbourhoods, a page to walk through them, and maps."""
+"""python3 -m gloved: pictures of neighbourhoods, a page to walk through them, maps, and figures."""
 
 from __future__ import annotations
 
@@ -6,32 +6,25 @@ import argparse
 import sys
 from typing import Optional, Sequence
 
-from . import _explore, _map, _plot
-from ._command import Fault, say
+from . import _eval, _explore, _map, _plot
+from ._command import Parser, run
 from ._version import __version__
-from .errors import GlovedError
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python3 -m gloved", description="Asks a gloved daemon, and shows what it answers."
     )
     parser.add_argument("--version", action="version", version=f"gloved {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (_plot, _explore, _map):
+    for command in (_plot, _explore, _map, _eval):
         command.add_to(commands)
     return parser
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Runs the command line; returns the exit status. Wrong usage ends the process with 2."""
-    options = _parser().parse_args(arguments)
-    try:
-        options.run(options)
-    except (Fault, GlovedError, ValueError, OSError) as fault:
-        say(str(fault))
-        return 1
-    return 0
+    return run(_parser(), arguments)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, NoReturn, Optional, Sequence
+
+from .errors import GlovedError
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -15,6 +17,14 @@ else:
 
 class Fault(Exception):
     """What went wrong, for the user."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A command line. Wrong usage ends the process with one line of message and status 2."""
+
+    def error(self, message: str) -> NoReturn:
+        say(f"{message}; see {self.prog} --help")
+        sys.exit(2)
 
 
 def visible(text: str) -> str:
@@ -27,9 +37,39 @@ def visible(text: str) -> str:
     )
 
 
+_program = "python3 -m gloved"
+
+
 def say(message: str) -> None:
-    """A line on standard error."""
-    print(f"python3 -m gloved: {visible(message)}", file=sys.stderr)
+    """A line on standard error, if that can be written."""
+    if sys.stderr is None:
+        return
+    try:
+        print(f"{_program}: {visible(message)}", file=sys.stderr)
+    except OSError:
+        # Python would try again at its end, and change the exit status.
+        sys.stderr = None  # type: ignore[assignment]
+
+
+def run(parser: argparse.ArgumentParser, arguments: Optional[Sequence[str]]) -> int:
+    """Runs a command line; returns the exit status. Wrong usage ends the process with 2."""
+    try:
+        options = parser.parse_args(arguments)
+        options.run(options)
+    except (Fault, GlovedError, ValueError, OSError) as fault:
+        say(str(fault))
+        return 1
+    except KeyboardInterrupt:
+        # As a shell tells a program that SIGINT has ended.
+        return 130
+    return 0
+
+
+def run_program(parser: argparse.ArgumentParser) -> int:
+    """Runs the command line of this process as a program of its own: messages have its name."""
+    global _program
+    _program = parser.prog
+    return run(parser, None)
 
 
 def whole_number(least: int, most: int = 2**32 - 1) -> Callable[[str], int]:

@@ -48,8 +48,8 @@ class Connection:
     def exchange(self, asked: Asked) -> Iterator[List[Tuple[Request[Any], Outcome[Any]]]]:
         """Asks the requests, reading while it writes, and yields their answers as they come.
 
-        At most 256 requests are unanswered at any time; no more are taken from `asked`. A request
-        that is not repeatable is sent alone, so that it never waits to be asked again.
+        At most asked.ahead requests are unanswered at a time; no more are taken from `asked`. A
+        request that is not repeatable is sent alone, so that it never waits to be asked again.
         Timeout: the next answer was not there, whole, after the connection's timeout (a request
         that is not repeatable takes as long as it takes). ConnectionFailed, or why the daemon ended
         the connection (`conversation.ended`): the unanswered requests have no answer.
@@ -72,7 +72,7 @@ class Connection:
 
     def _take_requests(self, asked: Asked) -> None:
         conversation = self.conversation
-        while conversation.has_room():
+        while conversation.has_room() and len(conversation.unanswered) < asked.ahead:
             request = asked.peek()
             if request is None:
                 return

@@ -97,6 +97,9 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> Tuple[float, float]:
     n = len(x)
     if n < 2:
         raise ValueError("a correlation needs at least two pairs")
+    # The mean of equal numbers may be rounded, which would look like variance.
+    if min(x) == max(x) or min(y) == max(y):
+        return math.nan, math.nan
     mean_x, mean_y = math.fsum(x) / n, math.fsum(y) / n
     dx, dy = [value - mean_x for value in x], [value - mean_y for value in y]
     scale = math.sqrt(math.fsum(d * d for d in dx) * math.fsum(d * d for d in dy))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, T
 
 from . import _reply
 from ._reply import Reply
-from ._wire import Request
+from ._wire import MAX_UNANSWERED, Request
 from .errors import (
     BadRequest,
     GlovedError,
@@ -78,14 +78,21 @@ class OneModel:
         return answer
 
     def ask_all(
-        self, asked: Iterable[Request[Any]], accepted: Tuple[Type[GlovedError], ...] = ()
+        self,
+        asked: Iterable[Request[Any]],
+        accepted: Tuple[Type[GlovedError], ...] = (),
+        ahead: int = MAX_UNANSWERED,
+        tell_generation: bool = False,
     ) -> Iterator[Any]:
-        """The answers to many requests, in their order. An error of an accepted class takes the
-        place of its answer."""
+        """The answers to many requests, in their order; at most `ahead` are asked before theirs.
+        An error of an accepted class takes the place of its answer. With tell_generation each
+        request reads a pair already, of the generation and the answer."""
         if accepted and self.generation is None:
             # The first answer may be an error.
             self.require(self._current())
-        answers = self._client.ask_all(map(_with_generation, asked), return_exceptions=True)
+        if not tell_generation:
+            asked = map(_with_generation, asked)
+        answers = self._client.ask_all(asked, return_exceptions=True, ahead=ahead)
         is_confirmed = True
         for outcome in answers:
             is_confirmed = not isinstance(outcome, GlovedError)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Deque, Iterable, Iterator, Optional, Sequence, Tuple
 
 from ._socket import Path
-from ._wire import Outcome, Request, token
+from ._wire import MAX_UNANSWERED, Outcome, Request, token
 from .errors import AccessDenied, Busy, ConnectionFailed, GlovedError, Idle, Unavailable
 
 _LAST_DELAY_SECONDS = 1.0
@@ -60,6 +60,15 @@ class Patience:
         return min(_LAST_DELAY_SECONDS, _FIRST_DELAY_SECONDS * 2.0**doublings)
 
 
+def retries_within(seconds: float) -> int:
+    """How many retries wait so long in all, after one failure."""
+    patience = Patience(retries=2**31)
+    waited = 0.0
+    while waited < seconds:
+        waited += patience.next_delay(Busy("")) or 0.0
+    return patience.failures
+
+
 def first_passing(answers: Sequence[Tuple[Request[Any], Outcome[Any]]]) -> int:
     """The index of the first request that should be asked again; their number if there is none."""
     for index, (request, outcome) in enumerate(answers):
@@ -74,7 +83,11 @@ class Asked:
     An error of the iterator is its end. raise_error() raises it, once what came before is answered.
     """
 
-    def __init__(self, iterator: Iterator[Request[Any]]) -> None:
+    def __init__(
+        self, iterator: Iterator[Request[Any]], ahead: int = MAX_UNANSWERED
+    ) -> None:
+        self.ahead = ahead
+        """How many of them may be unanswered at a time."""
         self._iterator = iterator
         self._waiting: Deque[Request[Any]] = deque()
         self._at_end = False

@@ -21,7 +21,7 @@ from ._connection import Connection
 from ._pool import Pool
 from ._retry import Asked, Patience, check_options, first_passing
 from ._verb import describe
-from ._wire import Conversation, Outcome, Request
+from ._wire import MAX_UNANSWERED, Conversation, Outcome, Request
 from .errors import GlovedError, copy_to_raise
 
 if TYPE_CHECKING:
@@ -131,16 +131,21 @@ class Client:
         return answer
 
     def ask_all(
-        self, asked: Iterable[Request[Any]], *, return_exceptions: bool = False
+        self,
+        asked: Iterable[Request[Any]],
+        *,
+        return_exceptions: bool = False,
+        ahead: int = MAX_UNANSWERED,
     ) -> Iterator[Any]:
         """The answers to many requests, in their order, over one connection.
 
-        Requests are taken from the iterable a few hundred ahead of the answers, so neither needs
-        to fit in memory. An error of one request is raised when its turn comes, which ends the
-        iteration; with return_exceptions=True it takes the place of the answer. An error that the
-        iterable raises comes after the answers to what it gave before.
+        Requests are taken from the iterable at most `ahead` before their answers, so neither needs
+        to fit in memory: the daemon reads no more than 256. An error of one request is raised when
+        its turn comes, which ends the iteration; with return_exceptions=True it takes the place of
+        the answer. An error that the iterable raises comes after the answers to what it gave
+        before.
         """
-        for answers in self._answers(Asked(iter(asked))):
+        for answers in self._answers(Asked(iter(asked), ahead)):
             for _, outcome in answers:
                 if isinstance(outcome, GlovedError) and not return_exceptions:
                     raise copy_to_raise(outcome)

@@ -62,7 +62,11 @@ class Lying(gloved.Client):
         return json.dumps(reply).encode() + b"\n"
 
     def ask_all(
-        self, asked: Iterable[Request[Any]], *, return_exceptions: bool = False
+        self,
+        asked: Iterable[Request[Any]],
+        *,
+        return_exceptions: bool = False,
+        ahead: int = 256,
     ) -> Iterator[Any]:
         for request in asked:
             conversation = Conversation(None)

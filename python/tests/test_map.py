@@ -167,7 +167,7 @@ def test_numbers_of_options(option: str, capsys: pytest.CaptureFixture[str]) -> 
         with pytest.raises(SystemExit) as ended:
             __main__.main([*option.split(), text, *(["-o", "x.jsonl"] if "map" in option else [])])
         assert ended.value.code == 2
-        assert re.search(f"a number from [01] to [0-9]+, not {re.escape(text)}\n",
+        assert re.search(f"a number from [01] to [0-9]+, not {re.escape(text)}; see",
                          capsys.readouterr().err)
 
 

@@ -35,7 +35,11 @@ class Swapping(gloved.Client):
         return self._client.ask(request)
 
     def ask_all(
-        self, asked: Iterator[Request[Any]], *, return_exceptions: bool = False
+        self,
+        asked: Iterator[Request[Any]],
+        *,
+        return_exceptions: bool = False,
+        ahead: int = 256,
     ) -> Iterator[Any]:
         for request in asked:
             try:

@@ -5,9 +5,3 @@ gloved_add_test(client_integration_test ONE_THREAD SHARDS 2
     client_program_test.cpp client_retry_test.cpp
   LIBRARIES gloved_common Threads::Threads
   NEEDS gloved-client)
-
-gloved_add_test(client_eval_integration_test ONE_THREAD
-  LABELS integration
-  SOURCES client_eval_test.cpp client_fake_daemon.cpp
-  LIBRARIES gloved_common Threads::Threads nlohmann_json::nlohmann_json
-  NEEDS gloved gloved-convert gloved-eval)

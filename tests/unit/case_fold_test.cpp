@@ -90,13 +90,6 @@ TEST(CaseFold, FoldsNothingTwice) {
     EXPECT_EQ(changed, 371U);
 }
 
-TEST(CaseFold, MakesCapitalsOfFoldedLetters) {
-    const Pairs pairs = {{'A', 'a'}, {U'Σ', U'σ'}, {U'Μ', U'μ'}, {U'Ÿ', U'ÿ'}, {0x10400, 0x10428}};
-    for (const auto& [capital, small] : pairs) EXPECT_EQ(capital_of(small), capital);
-    for (const std::uint32_t none : {U'7', U'ß', U'ı', U'ĸ', U'漢', char32_t{kInvalidByte + 0xFF}})
-        EXPECT_EQ(capital_of(none), none);
-}
-
 TEST(CaseFold, ReadsCodePointsAndCountsOtherBytesByThemselves) {
     const auto expect = [](std::string_view text, std::uint32_t value, std::size_t bytes) {
         const CodePoint code_point = first_code_point(text);

@@ -22,6 +22,3 @@ gloved_add_test(client_test ONE_THREAD
     client_original_session_test.cpp client_query_line_test.cpp
     client_reply_reader_test.cpp
   LIBRARIES gloved_client_lib gloved_common)
-
-gloved_add_test(client_eval_test ONE_THREAD LABELS unit SOURCES client_eval_test.cpp LIBRARIES
-  gloved_eval_lib gloved_common)
