@@ -1,22 +1,28 @@
 #include "daemon/log.hpp"
 
+#include <poll.h>
+#include <spdlog/async_logger.h>
+#include <spdlog/details/null_mutex.h>
+#include <spdlog/details/thread_pool.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
 #include <memory>
 #include <mutex>
 #include <system_error>
+#include <thread>
 #include <tuple>
 
 #include "common/quoting.hpp"
 #include "daemon/log_limiter.hpp"
-#include "daemon/log_output.hpp"
 
 namespace gloved::daemon {
 namespace {
@@ -24,6 +30,9 @@ namespace {
 constexpr std::uint64_t kLinesASecond = 10;
 /// How long the end of the process waits for a reader.
 constexpr std::chrono::milliseconds kMaxFinishTime{200};
+constexpr int kMaxEmergencyMs = 100;
+/// Lines that wait for a slow reader. Their places take 3.3 MB.
+constexpr std::size_t kMaxWaitingLines = 8192;
 
 /// Whether standard error goes to journald: compares its device and inode with JOURNAL_STREAM
 /// (systemd.exec(5)).
@@ -62,33 +71,92 @@ class PriorityFlag : public spdlog::custom_flag_formatter {
     }
 };
 
-/// spdlog's formatting in front of a LogOutput.
-class Sink : public spdlog::sinks::base_sink<std::mutex> {
+/// Writes lines to standard error, on a thread of its own: a reader that does not read stops this
+/// thread and nothing else.
+class Sink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
   public:
-    void finish(std::chrono::milliseconds limit) {
-        const std::lock_guard lock(mutex_);
-        output_.finish(limit);
-    }
-    bool has_pending_lines() {
-        const std::lock_guard lock(mutex_);
-        return output_.has_pending_lines();
-    }
-    const LogOutput& output() const { return output_; }
+    explicit Sink(spdlog::details::thread_pool& lines) : lines_(lines) {}
+
+    /// Number of lines that were lost. Any thread.
+    std::uint64_t lost() const { return lines_.overrun_counter() + failed_; }
+    /// Of these, how many a line of the log has told of. Any thread.
+    std::uint64_t told() const { return told_; }
 
   protected:
     void sink_it_(const spdlog::details::log_msg& message) override {
-        spdlog::memory_buf_t line;
-        formatter_->format(message, line);
-        output_.write({line.data(), line.size()});
+        if (!write(message)) ++failed_;
     }
-    void flush_() override { output_.catch_up(); }
+    /// Tells how many lines were lost since it last did.
+    void flush_() override {
+        const std::uint64_t lost = this->lost();
+        if (lost == told_) return;
+        const std::string why =
+            error_ == 0 ? "was not read in time"
+                        : "could not be written (" + std::generic_category().message(error_) + ")";
+        const std::string line =
+            fmt::format("{} lines of the log were lost: standard error {}", lost - told_, why);
+        if (!write({"gloved", spdlog::level::warn, line})) return;
+        told_ = lost;
+        error_ = 0;
+    }
 
   private:
-    LogOutput output_{STDERR_FILENO};
+    /// Waits until the reader has taken the line. False if it cannot be written.
+    bool write(const spdlog::details::log_msg& message) {
+        text_.clear();
+        // The rest of the last line is lost, as on a full disk.
+        if (within_line_) text_.push_back('\n');
+        formatter_->format(message, text_);
+        std::string_view left(text_.data(), text_.size());
+        while (!left.empty()) {
+            const ssize_t written = ::write(STDERR_FILENO, left.data(), left.size());
+            if (written > 0) {
+                within_line_ = true;
+                left.remove_prefix(static_cast<std::size_t>(written));
+            } else if (written < 0 && errno == EAGAIN) {
+                // Another process that shares the descriptor made it non-blocking.
+                pollfd room{STDERR_FILENO, POLLOUT, 0};
+                (void)::poll(&room, 1, -1);
+            } else if (written == 0 || errno != EINTR) {
+                error_ = written < 0 ? errno : EIO;
+                return false;
+            }
+        }
+        within_line_ = false;
+        return true;
+    }
+
+    spdlog::details::thread_pool& lines_;
+    spdlog::memory_buf_t text_;
+    /// Whether the last byte written was not LF.
+    bool within_line_ = false;
+    /// Why the last line could not be written since `told_`; 0: none failed.
+    int error_ = 0;
+    std::atomic<std::uint64_t> failed_{0};
+    std::atomic<std::uint64_t> told_{0};
 };
 
-/// Made by start_log and never freed: threads log until the process ends.
-Sink* sink = nullptr;
+/// Whether writes to standard error wait for whoever reads it. A file has no reader.
+bool has_reader() {
+    struct stat status {};
+    return ::fstat(STDERR_FILENO, &status) == 0 &&
+           (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || ::isatty(STDERR_FILENO) == 1);
+}
+
+/// The lines that wait, the thread that writes them, and its sink. Made by start_log and never
+/// freed: threads log until the process ends, and joining a thread that writes may take forever.
+struct Log {
+    std::shared_ptr<spdlog::details::thread_pool> lines =
+        std::make_shared<spdlog::details::thread_pool>(kMaxWaitingLines, 1);
+    std::shared_ptr<Sink> sink = std::make_shared<Sink>(*lines);
+    // Without a reader, no line need be lost because more are logged than the thread can write.
+    std::shared_ptr<spdlog::logger> logger = std::make_shared<spdlog::async_logger>(
+        "gloved", sink, lines,
+        has_reader() ? spdlog::async_overflow_policy::overrun_oldest
+                     : spdlog::async_overflow_policy::block);
+};
+
+Log* started = nullptr;
 
 /// A file, as a literal, and its line.
 using Place = std::tuple<std::string_view, int>;
@@ -106,10 +174,8 @@ Limits& limits() {
 }  // namespace
 
 void start_log(spdlog::level::level_enum level) {
-    // Never destroyed: threads may log after main has returned.
-    static const auto& made = *new auto(std::make_shared<Sink>());
-    sink = made.get();
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>("gloved", made));
+    started = new Log;
+    spdlog::set_default_logger(started->logger);
     if (goes_to_journal()) {
         auto formatter = std::make_unique<spdlog::pattern_formatter>();
         formatter->add_flag<PriorityFlag>('*').set_pattern("%*%v");
@@ -159,50 +225,34 @@ void log_suppressed(bool at_the_end) {
     }
 }
 
-/// Reports how many lines were lost since the last report, once the reader is back. On the loop
-/// thread.
-void report_lost_lines() {
-    static std::uint64_t reported = 0;
-    static std::uint64_t tried = 0;
-    static std::uint64_t taken = 0;
-    const LogOutput& output = sink->output();
-    const std::uint64_t lost = output.lost();
-    if (lost == reported || sink->has_pending_lines()) return;
-    // After a failed report (a closed pipe, a full disk): not before something has changed.
-    if (lost == tried && output.taken() == taken) return;
-    const int reason = output.reason();
-    const std::string why =
-        reason == 0 ? "was not read in time"
-                    : "could not be written (" + std::generic_category().message(reason) + ")";
-    write_log_always(
-        spdlog::level::warn,
-        fmt::format("{} lines of the log were lost: standard error {}", lost - reported, why));
-    tried = output.lost();
-    taken = output.taken();
-    if (tried == lost) reported = lost;
-}
-
 }  // namespace
 
 void flush_log() {
     log_suppressed(false);
-    if (sink == nullptr) return;
-    sink->flush();
-    report_lost_lines();
+    // Not while lines wait: the reader is not back, and this would push out the oldest of them.
+    if (started != nullptr && started->sink->lost() != started->sink->told() &&
+        started->lines->queue_size() == 0)
+        started->logger->flush();
 }
 
 void end_log() {
     log_suppressed(true);
-    if (sink == nullptr) return;
-    sink->finish(kMaxFinishTime);
-    report_lost_lines();
+    if (started == nullptr) return;
+    // Two: once the second is taken from the queue, the first is over.
+    started->logger->flush();
+    started->logger->flush();
+    const auto end = std::chrono::steady_clock::now() + kMaxFinishTime;
+    while (started->lines->queue_size() > 0 && std::chrono::steady_clock::now() < end)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-std::uint64_t lost_log_lines() { return sink == nullptr ? 0 : sink->output().lost(); }
+std::uint64_t lost_log_lines() { return started == nullptr ? 0 : started->sink->lost(); }
 
 void write_emergency_line(std::string_view text) noexcept {
-    if (sink != nullptr) return sink->output().write_emergency_line(text);
-    (void)!::write(STDERR_FILENO, text.data(), text.size());
+    // Where there is room now, a line is written without waiting.
+    pollfd room{STDERR_FILENO, POLLOUT, 0};
+    if (::poll(&room, 1, kMaxEmergencyMs) == 1)
+        (void)!::write(STDERR_FILENO, text.data(), text.size());
 }
 
 }  // namespace gloved::daemon

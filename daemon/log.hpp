@@ -12,9 +12,9 @@
 
 namespace gloved::daemon {
 
-/// Starts the log; lines below `level` are dropped. If standard error goes to journald
-/// (JOURNAL_STREAM names it), lines begin with their priority, e.g. «<4>», and have no time. Call
-/// it before other threads log.
+/// Starts the log and the thread that writes it; lines below `level` are dropped. If standard error
+/// goes to journald (JOURNAL_STREAM names it), lines begin with their priority, e.g. «<4>», and
+/// have no time. Call it before other threads log.
 void start_log(spdlog::level::level_enum level);
 
 /// What error lines that do not pass through the log must begin with: «<3>» under journald, else
@@ -30,8 +30,7 @@ void write_log(spdlog::level::level_enum level, const spdlog::source_loc& where,
 /// As write_log, without a limit on lines per second.
 void write_log_always(spdlog::level::level_enum level, const std::string& line);
 
-/// Writes lines that the reader had no room for, and reports suppressed and lost lines. Call it a
-/// few times a second.
+/// Reports suppressed lines, and lost ones once the reader is back. Call it a few times a second.
 void flush_log();
 
 /// As flush_log, at the end of the process: waits up to 0.2 s for the reader to take all lines.
@@ -41,8 +40,8 @@ void end_log();
 /// thread.
 std::uint64_t lost_log_lines();
 
-/// Writes `text`, a line that ends with LF, at once, waiting up to 0.1 s for room. Allocates
-/// nothing: for signal handlers and when memory has run out.
+/// Writes `text`, a line that ends with LF, ahead of the lines that wait. Waits up to 0.1 s for
+/// room. Allocates nothing: for signal handlers and when memory has run out.
 void write_emergency_line(std::string_view text) noexcept;
 
 /// A format string with its place in the code, which the compiler fills in. (By builtins: clang 14
