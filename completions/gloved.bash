@@ -39,8 +39,8 @@ _gloved_options() {
             ;;
         gloved-eval)
             echo --socket=@file --timeout=@other --retry=@other --model=@other --top=@other \
-                --method=add,mul --case=ignore,exact --json --help --version :analogies,pairs \
-                :@file
+                --method=add,mul --case=ignore,exact --json --questions --help --version \
+                :analogies,pairs :@file
             ;;
         gloved-matmin)
             echo --op=min,max,minmax --type=float64,float32,int32 --engine=auto,cuda,cpu --times \
@@ -63,20 +63,26 @@ _gloved_options() {
                 --gpu-memory=@other --parts=@directory --times --help --version :@directory
             ;;
         gloved-bench)
+            echo --help --version :distmat,engines,load,matmin,museum
+            ;;
+        'gloved-bench distmat')
+            echo --rows=@other --dim=@other --engines=list:all,cpu,cuda --repeat=@other \
+                --threads=@other --device=@other --seed=@other --format=text,csv --help --version
+            ;;
+        'gloved-bench engines')
             echo --help --version --model=@directory --rows=@other --dim=@other --seed=@other \
                 --keep=@directory --engine=cpu,cuda,auto,all --simd=avx512,avx2,neon,baseline,all \
                 --threads=@other --device=all --spread=auto,rows,queries --pin=on,off \
                 --planes=on,off --fine-plane=on,off --wgmma=on,off --gpu-memory=@other \
                 --batches=@other --k=@other --top=@other --range=@other --within=@other \
-                --exclude=@other --min=@other --repeat=@other --loads --daemon=@file \
-                --daemon-engine=auto,cuda,cpu --leak-queries=@other --format=text,csv --load=@file \
-                --mix=list:near,nearvec,analogy,cosmul,rank,sim,dist,vec,odd,matrix,prefix,has,ping \
-                --connections=@other --depth=@other --rate=@other --seconds=@other --check=@other \
-                --lone --daemon-pid=@other :distmat,matmin,museum
+                --exclude=@other --min=@other --repeat=@other --format=text,csv
             ;;
-        'gloved-bench distmat')
-            echo --rows=@other --dim=@other --engines=list:all,cpu,cuda --repeat=@other \
-                --threads=@other --device=@other --seed=@other --format=text,csv --help --version
+        'gloved-bench load')
+            echo \
+                --mix=list:near,nearvec,analogy,cosmul,rank,sim,dist,vec,odd,matrix,prefix,has,ping \
+                --model=@directory --k=@other --connections=@other --depth=@other --rate=@other \
+                --seconds=@other --check=@other --lone --daemon-pid=@other --threads=@other \
+                --seed=@other --format=text,csv --help --version :@file
             ;;
         'gloved-bench matmin')
             echo --count=@other --shape=@other --type=float64,float32,int32 --repeat=@other \

@@ -170,13 +170,12 @@ cli::Options describe_engines_options() {
         ("keep", cli::value("DIR"), "with --rows: write the model to DIR and keep it");
     boost::program_options::options_description engines("Engines");
     cli::OptionAdder{engines}  //
-    ("engine", cli::value("NAME|all", "cpu"),
-     "engine to measure: cpu, cuda, auto (cuda if it can run here, else cpu), or all that can run "
+    ("engine", cli::value("cpu|cuda|auto|all", "cpu"),
+     "engine to measure; auto is cuda if it can run here, else cpu; all are those that can run "
      "here")  //
-        ("simd", cli::value("NAME|all"),
-         "cpu: instruction set avx512, avx2, neon or baseline, or all of this machine's (default: "
-         "the best one of this machine)")                                       //
-        ("threads", cli::value("T", "0"), "threads to use; 0 is one per core")  //
+        ("simd", cli::value("avx512|avx2|neon|baseline|all"),
+         "cpu: instruction set; all are this machine's (default: the best one of this machine)")  //
+        ("threads", cli::value("T", "0"), "threads to use; 0 is one per core")                    //
         ("device", cli::value("all|N,N...", "0"),
          "cuda: numbers of the GPUs; only the engine uses more than the first")  //
         ("spread", cli::value("auto|rows|queries", "auto"),
