@@ -81,6 +81,8 @@ class Sink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
     std::uint64_t lost() const { return lines_.overrun_counter() + failed_; }
     /// Of these, how many a line of the log has told of. Any thread.
     std::uint64_t told() const { return told_; }
+    /// Counts a line that could not be made, for want of memory. Any thread.
+    void lose() { ++failed_; }
 
   protected:
     void sink_it_(const spdlog::details::log_msg& message) override {
@@ -175,6 +177,8 @@ Limits& limits() {
 
 void start_log(spdlog::level::level_enum level) {
     started = new Log;
+    // Without this, spdlog would tell of it on standard error itself, and wait for the reader.
+    started->logger->set_error_handler([](const std::string&) { started->sink->lose(); });
     spdlog::set_default_logger(started->logger);
     if (goes_to_journal()) {
         auto formatter = std::make_unique<spdlog::pattern_formatter>();

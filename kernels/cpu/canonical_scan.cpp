@@ -9,8 +9,8 @@
 #include <optional>
 #include <variant>
 
-#include "kernels/canonical.hpp"
 #include "kernels/best_hits.hpp"
+#include "kernels/canonical.hpp"
 #include "kernels/cpu/eligible.hpp"
 #include "kernels/prefetch.hpp"
 #include "kernels/row_pairs.hpp"

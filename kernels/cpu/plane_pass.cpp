@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "common/format/model.hpp"
-#include "kernels/canonical.hpp"
 #include "kernels/best_hits.hpp"
+#include "kernels/canonical.hpp"
 #include "kernels/cpu/eligible.hpp"
 #include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/shape.hpp"

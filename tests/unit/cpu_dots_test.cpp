@@ -17,16 +17,16 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/canonical.hpp"
 #include "kernels/best_hits.hpp"
+#include "kernels/canonical.hpp"
 #include "kernels/cpu/dots.hpp"
 #include "kernels/engine.hpp"
 
 namespace gloved::tests {
 namespace {
 
-using kernels::Hit;
 using kernels::BestHits;
+using kernels::Hit;
 using kernels::cpu::DotKernel;
 using kernels::cpu::QueryGroup;
 

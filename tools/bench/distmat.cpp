@@ -221,7 +221,7 @@ DistmatSettings read_distmat_settings(const cli::CommandLine& line) {
     }
     settings.repeat = line.count("repeat", 1, kMaxRepeat);
     read_run_settings(line, settings);
-    require_one_device(settings);
+    read_one_device(line, settings);
     if (line.text("engines") != "all")
         settings.engines = parse_names("--engines", line.text("engines"), kEngines);
     return settings;

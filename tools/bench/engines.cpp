@@ -225,6 +225,7 @@ EnginesSettings read_engines_settings(const cli::CommandLine& line) {
     EnginesSettings settings;
     refuse_gone_options(line);
     read_run_settings(line, settings);
+    settings.devices = line.devices("device");
     settings.generate = read_generate(line, settings);
     settings.model = line.text("model");
     settings.keep = line.text("keep");

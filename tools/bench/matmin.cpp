@@ -256,7 +256,7 @@ MatminSettings read_matmin_settings(const cli::CommandLine& line) {
     settings.columns = cli::parse_count("--shape, columns", shape.substr(cross + 1), 1, kMaxEdge);
     settings.repeat = line.count("repeat", 1, kMaxRepeat);
     read_run_settings(line, settings);
-    require_one_device(settings);
+    read_one_device(line, settings);
     settings.type = line.choice<npy::Type>("type", {{"float64", npy::Type::float64},
                                                     {"float32", npy::Type::float32},
                                                     {"int32", npy::Type::int32}});

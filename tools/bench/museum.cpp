@@ -86,7 +86,7 @@ MuseumSettings read_museum_settings(const cli::CommandLine& line) {
     settings.repeat = line.count("repeat", 1, kMaxRepeat);
     settings.seconds = static_cast<double>(line.count("seconds", 0, kMaxSeconds));
     read_run_settings(line, settings);
-    require_one_device(settings);
+    read_one_device(line, settings);
     const auto known = known_versions(settings.subject);
     if (line.text("versions") != "all")
         settings.versions = parse_names("--versions", line.text("versions"), known);

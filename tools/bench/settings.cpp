@@ -31,13 +31,13 @@ std::vector<std::string_view> split(std::string_view text) {
 void read_run_settings(const cli::CommandLine& line, RunSettings& settings) {
     settings.threads = static_cast<unsigned>(line.count("threads", 0, kMaxThreads));
     if (settings.threads == 0) settings.threads = kernels::usable_processors();
-    settings.devices = line.devices("device");
     settings.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max());
     settings.format = line.choice<TableFormat>(
         "format", {{"text", TableFormat::text}, {"csv", TableFormat::csv}});
 }
 
-void require_one_device(const RunSettings& settings) {
+void read_one_device(const cli::CommandLine& line, RunSettings& settings) {
+    settings.devices = line.devices("device");
     if (settings.devices.all || settings.devices.numbers.size() > 1)
         throw cli::WrongUsage("--device takes one number here");
 }

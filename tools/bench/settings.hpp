@@ -14,7 +14,7 @@
 
 namespace gloved::bench {
 
-/// The options that every measurement has.
+/// The options that several measurements have.
 struct RunSettings {
     unsigned threads = 0;  ///< never 0
     DeviceChoice devices;
@@ -25,11 +25,12 @@ struct RunSettings {
     int device() const { return devices.all ? 0 : devices.numbers.front(); }
 };
 
-/// Throws cli::WrongUsage if several devices are named, for what is measured on one.
-void require_one_device(const RunSettings& settings);
-
-/// Reads them: for --threads 0, the number of usable processors. Throws cli::WrongUsage.
+/// Reads all but the devices: for --threads 0, the number of usable processors. Throws
+/// cli::WrongUsage.
 void read_run_settings(const cli::CommandLine& line, RunSettings& settings);
+
+/// Reads the device of what is measured on one. Throws cli::WrongUsage if several are named.
+void read_one_device(const cli::CommandLine& line, RunSettings& settings);
 
 /// The CPU's name and the number of threads, for headings: «AMD EPYC 7B13, 2 threads».
 std::string processor_text(const RunSettings& settings);
