@@ -1,5 +1,19 @@
 // Converts a download to a model and publishes it: all of gloved-convert's work except its command
 // line and exports.
+//
+//  1. RowBuckets group the rows of each batch by key. Keys of the first batch set the limits of the
+//     buckets. Each bucket's rows go to the Spool as one block: first to memory, then to a file.
+//  2. After the last row, buckets that are too large are split. The keys of each bucket are sorted
+//     once. That gives duplicates, ranks, the exact size of the model, and each row's place in it,
+//     which the spool keeps.
+//  3. A second pass over the spool moves the vectors to their places. format::ModelWriter writes
+//     them.
+//  4. `planes` reads the values back piece by piece and writes their codes. --planes-only does only
+//     this, for an existing model.
+//  5. The model is renamed to its name.
+//
+// So memory holds a few buckets and never the whole model, and all reads and writes are large. The
+// result depends neither on threads nor on memory.
 #pragma once
 
 #include <atomic>
