@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -33,6 +34,8 @@ constexpr std::chrono::milliseconds kMaxFinishTime{200};
 constexpr int kMaxEmergencyMs = 100;
 /// Lines that wait for a slow reader. Their places take 3.3 MB.
 constexpr std::size_t kMaxWaitingLines = 8192;
+/// Bytes from which on lines are written though more wait.
+constexpr std::size_t kMaxTogether = 32768;
 
 /// Whether standard error goes to journald: compares its device and inode with JOURNAL_STREAM
 /// (systemd.exec(5)).
@@ -85,11 +88,14 @@ class Sink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
     void lose() { ++failed_; }
 
   protected:
+    /// Lines that wait are written together, since a write takes longer than making a line.
     void sink_it_(const spdlog::details::log_msg& message) override {
-        if (!write(message)) ++failed_;
+        add(message);
+        if (text_.size() >= kMaxTogether || lines_.queue_size() == 0) failed_ += write();
     }
     /// Tells how many lines were lost since it last did.
     void flush_() override {
+        failed_ += write();
         const std::uint64_t lost = this->lost();
         if (lost == told_) return;
         const std::string why =
@@ -97,23 +103,27 @@ class Sink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
                         : "could not be written (" + std::generic_category().message(error_) + ")";
         const std::string line =
             fmt::format("{} lines of the log were lost: standard error {}", lost - told_, why);
-        if (!write({"gloved", spdlog::level::warn, line})) return;
+        add({"gloved", spdlog::level::warn, line});
+        if (write() > 0) return;
         told_ = lost;
         error_ = 0;
     }
 
   private:
-    /// Waits until the reader has taken the line. False if it cannot be written.
-    bool write(const spdlog::details::log_msg& message) {
-        text_.clear();
+    void add(const spdlog::details::log_msg& message) {
         // The rest of the last line is lost, as on a full disk.
-        if (within_line_) text_.push_back('\n');
+        if (text_.size() == 0 && within_line_) text_.push_back('\n');
         formatter_->format(message, text_);
-        std::string_view left(text_.data(), text_.size());
+    }
+
+    /// Writes the lines that were added, and waits until the reader has taken them. Returns the
+    /// number of those that cannot be written to their ends.
+    std::uint64_t write() {
+        const std::string_view all(text_.data(), text_.size());
+        std::string_view left = all;
         while (!left.empty()) {
             const ssize_t written = ::write(STDERR_FILENO, left.data(), left.size());
             if (written > 0) {
-                within_line_ = true;
                 left.remove_prefix(static_cast<std::size_t>(written));
             } else if (written < 0 && errno == EAGAIN) {
                 // Another process that shares the descriptor made it non-blocking.
@@ -121,11 +131,16 @@ class Sink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
                 (void)::poll(&room, 1, -1);
             } else if (written == 0 || errno != EINTR) {
                 error_ = written < 0 ? errno : EIO;
-                return false;
+                break;
             }
         }
-        within_line_ = false;
-        return true;
+        const std::size_t done = all.size() - left.size();
+        if (done > 0) within_line_ = all[done - 1] != '\n';
+        // An LF in front ends the line before.
+        if (done == 0 && left.starts_with('\n')) left.remove_prefix(1);
+        const auto lost = static_cast<std::uint64_t>(std::ranges::count(left, '\n'));
+        text_.clear();
+        return lost;
     }
 
     spdlog::details::thread_pool& lines_;
