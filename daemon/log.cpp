@@ -8,6 +8,7 @@
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include <system_error>
 #include <thread>
 #include <tuple>
+#include <utility>
 
 #include "common/quoting.hpp"
 #include "daemon/log_limiter.hpp"
@@ -34,6 +36,7 @@ constexpr std::chrono::milliseconds kMaxFinishTime{200};
 constexpr int kMaxEmergencyMs = 100;
 /// Lines that wait for a slow reader. Their places take 3.3 MB.
 constexpr std::size_t kMaxWaitingLines = 8192;
+constexpr auto kTellLost = spdlog::level::off;
 /// Bytes from which on lines are written though more wait.
 constexpr std::size_t kMaxTogether = 32768;
 
@@ -75,7 +78,7 @@ class PriorityFlag : public spdlog::custom_flag_formatter {
 };
 
 /// Writes lines to standard error, on a thread of its own: a reader that does not read stops this
-/// thread and nothing else.
+/// thread and nothing else. A message of the level kTellLost asks it to tell how many were lost.
 class Sink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
   public:
     explicit Sink(spdlog::details::thread_pool& lines) : lines_(lines) {}
@@ -84,20 +87,33 @@ class Sink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
     std::uint64_t lost() const { return lines_.overrun_counter() + failed_; }
     /// Of these, how many a line of the log has told of. Any thread.
     std::uint64_t told() const { return told_; }
+    /// Number of messages that were written, or could not be. Any thread, and signal handlers.
+    std::uint64_t done() const { return done_; }
+    /// Whether the last byte written was not LF. Any thread, and signal handlers.
+    bool is_within_line() const { return within_line_; }
     /// Counts a line that could not be made, for want of memory. Any thread.
-    void lose() { ++failed_; }
+    void lose() {
+        ++failed_;
+        ++done_;
+    }
 
   protected:
     /// Lines that wait are written together, since a write takes longer than making a line.
     void sink_it_(const spdlog::details::log_msg& message) override {
-        add(message);
-        if (text_.size() >= kMaxTogether || lines_.queue_size() == 0) failed_ += write();
-    }
-    /// Tells how many lines were lost since it last did.
-    void flush_() override {
+        if (message.level != kTellLost) add(message);
+        ++added_;
+        if (text_.size() < kMaxTogether && lines_.queue_size() > 0) return;
         failed_ += write();
+        if (message.level == kTellLost) tell();
+        done_ += std::exchange(added_, 0);
+    }
+    void flush_() override {}
+
+  private:
+    /// Tells how many lines were lost since it last did.
+    void tell() {
         const std::uint64_t lost = this->lost();
-        if (lost == told_) return;
+        if (lost == told_ || !spdlog::should_log(spdlog::level::warn)) return;
         const std::string why =
             error_ == 0 ? "was not read in time"
                         : "could not be written (" + std::generic_category().message(error_) + ")";
@@ -109,7 +125,6 @@ class Sink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
         error_ = 0;
     }
 
-  private:
     void add(const spdlog::details::log_msg& message) {
         // The rest of the last line is lost, as on a full disk.
         if (text_.size() == 0 && within_line_) text_.push_back('\n');
@@ -145,12 +160,14 @@ class Sink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
 
     spdlog::details::thread_pool& lines_;
     spdlog::memory_buf_t text_;
-    /// Whether the last byte written was not LF.
-    bool within_line_ = false;
+    /// Messages that are not in `done_` yet.
+    std::uint64_t added_ = 0;
     /// Why the last line could not be written since `told_`; 0: none failed.
     int error_ = 0;
+    std::atomic<bool> within_line_{false};
     std::atomic<std::uint64_t> failed_{0};
     std::atomic<std::uint64_t> told_{0};
+    std::atomic<std::uint64_t> done_{0};
 };
 
 /// Whether writes to standard error wait for whoever reads it. A file has no reader.
@@ -163,14 +180,26 @@ bool has_reader() {
 /// The lines that wait, the thread that writes them, and its sink. Made by start_log and never
 /// freed: threads log until the process ends, and joining a thread that writes may take forever.
 struct Log {
+    bool is_read = has_reader();
     std::shared_ptr<spdlog::details::thread_pool> lines =
         std::make_shared<spdlog::details::thread_pool>(kMaxWaitingLines, 1);
     std::shared_ptr<Sink> sink = std::make_shared<Sink>(*lines);
     // Without a reader, no line need be lost because more are logged than the thread can write.
     std::shared_ptr<spdlog::logger> logger = std::make_shared<spdlog::async_logger>(
         "gloved", sink, lines,
-        has_reader() ? spdlog::async_overflow_policy::overrun_oldest
-                     : spdlog::async_overflow_policy::block);
+        is_read ? spdlog::async_overflow_policy::overrun_oldest
+                : spdlog::async_overflow_policy::block);
+    /// Number of messages for the sink.
+    std::atomic<std::uint64_t> logged{0};
+
+    void log(spdlog::level::level_enum level, const std::string& line) {
+        ++logged;
+        logger->log(level, spdlog::string_view_t(line));
+    }
+    bool is_written() const { return sink->done() + lines->overrun_counter() >= logged; }
+    bool has_to_tell() const { return sink->lost() != sink->told(); }
+    /// Asks the sink to tell how many lines were lost.
+    void tell() { log(kTellLost, ""); }
 };
 
 Log* started = nullptr;
@@ -222,7 +251,12 @@ void write_log(spdlog::level::level_enum level, const spdlog::source_loc& where,
 }
 
 void write_log_always(spdlog::level::level_enum level, const std::string& line) {
-    spdlog::log(level, spdlog::string_view_t(without_control_bytes(line)));
+    if (!spdlog::should_log(level)) return;
+    const std::string text = without_control_bytes(line);
+    if (started == nullptr)
+        spdlog::log(level, spdlog::string_view_t(text));
+    else
+        started->log(level, text);
 }
 
 namespace {
@@ -248,30 +282,56 @@ void log_suppressed(bool at_the_end) {
 
 void flush_log() {
     log_suppressed(false);
-    // Not while lines wait: the reader is not back, and this would push out the oldest of them.
-    if (started != nullptr && started->sink->lost() != started->sink->told() &&
-        started->lines->queue_size() == 0)
-        started->logger->flush();
+    // Not while lines wait: the reader is not back.
+    if (started != nullptr && started->has_to_tell() && started->is_written()) started->tell();
 }
 
 void end_log() {
     log_suppressed(true);
     if (started == nullptr) return;
-    // Two: once the second is taken from the queue, the first is over.
-    started->logger->flush();
-    started->logger->flush();
     const auto end = std::chrono::steady_clock::now() + kMaxFinishTime;
-    while (started->lines->queue_size() > 0 && std::chrono::steady_clock::now() < end)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const auto finish = [end] {
+        while (!started->is_written()) {
+            if (std::chrono::steady_clock::now() >= end) return false;
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        }
+        return true;
+    };
+    if (!finish() || !started->has_to_tell()) return;
+    started->tell();
+    (void)finish();
 }
 
 std::uint64_t lost_log_lines() { return started == nullptr ? 0 : started->sink->lost(); }
 
 void write_emergency_line(std::string_view text) noexcept {
-    // Where there is room now, a line is written without waiting.
+    timespec begun{};
+    (void)::clock_gettime(CLOCK_MONOTONIC, &begun);
+    const auto ms_left = [&begun] {
+        timespec now{};
+        (void)::clock_gettime(CLOCK_MONOTONIC, &now);
+        const std::int64_t passed =
+            (now.tv_sec - begun.tv_sec) * 1000 + (now.tv_nsec - begun.tv_nsec) / 1'000'000;
+        return static_cast<int>(
+            std::clamp<std::int64_t>(kMaxEmergencyMs - passed, 0, kMaxEmergencyMs));
+    };
+    // Lines that were logged before come first, if somebody reads them.
+    const auto waits = [] { return started != nullptr && started->sink->done() < started->logged; };
+    while (waits() && ms_left() > 0) (void)::poll(nullptr, 0, 1);
     pollfd room{STDERR_FILENO, POLLOUT, 0};
-    if (::poll(&room, 1, kMaxEmergencyMs) == 1)
-        (void)!::write(STDERR_FILENO, text.data(), text.size());
+    while (::poll(&room, 1, ms_left()) < 0 && errno == EINTR) {
+    }
+    if ((room.revents & POLLOUT) == 0) return;
+    const bool cut = started != nullptr && started->sink->is_within_line();
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): writev does not write to it
+    iovec parts[] = {{const_cast<char*>("\n"), 1}, {const_cast<char*>(text.data()), text.size()}};
+    iovec* const first = cut ? parts : parts + 1;
+    const int count = cut ? 2 : 1;
+    // The log's thread may take the room meanwhile. Where the system can, nothing waits for that.
+    const bool is_read = started == nullptr || started->is_read;
+    if (!is_read ||
+        (::pwritev2(STDERR_FILENO, first, count, -1, RWF_NOWAIT) < 0 && errno == EOPNOTSUPP))
+        (void)!::writev(STDERR_FILENO, first, count);
 }
 
 }  // namespace gloved::daemon

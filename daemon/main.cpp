@@ -90,8 +90,10 @@ Result<int> serve(const Settings& settings) {
         log_info("ready after {:.0f} ms; listening on {}", ms_since_start(), address);
     });
     log_info("stopped");
-    daemon::end_log();
-    if (served && server.has_useless_threads()) std::_Exit(kDone);
+    if (served && server.has_useless_threads()) {
+        daemon::end_log();
+        std::_Exit(kDone);
+    }
     return served ? kDone : kFault;
 }
 
@@ -117,8 +119,9 @@ int run_program(int argc, char** argv) {
     if (only_check) daemon::unblock_signals();
     try {
         const Result<int> done = only_check ? check(settings) : serve(settings);
-        if (done) return *done;
-        log_error("{}", done.error().message);
+        if (!done) log_error("{}", done.error().message);
+        daemon::end_log();
+        return done ? *done : kFault;
     } catch (const boost::system::system_error& error) {
         // Of asio, which needs descriptors before there is a connection.
         const bool lacks_descriptor = error.code() == std::errc::too_many_files_open;

@@ -147,6 +147,23 @@ TEST(Log, AtTheEndAReaderGetsTheLastLinesAndIsNotWaitedForLong) {
     });
 }
 
+TEST(Log, AnEmergencyLineComesAfterThoseThatWait) {
+    run_alone([] {
+        const tests::TempDir dir;
+        const std::string path = dir / "log";
+        const UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+        start_log_to(file);
+        std::string expected;
+        for (std::size_t i = 0; i < 5'000; ++i) {
+            const std::string line = std::to_string(i);
+            write_info(line);
+            expected += "<6>" + line + "\n";
+        }
+        write_emergency_line("the end\n");
+        EXPECT_EQ(tests::read_file(path), expected + "the end\n");
+    });
+}
+
 TEST(Log, LinesForAReaderThatIsGoneAreCounted) {
     run_alone([] {
         Pipe pipe = make_pipe();
