@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import signal
 import sys
 from typing import TYPE_CHECKING, Any, Callable, NoReturn, Optional, Sequence
 
@@ -60,8 +62,9 @@ def run(parser: argparse.ArgumentParser, arguments: Optional[Sequence[str]]) -> 
         say(str(fault))
         return 1
     except KeyboardInterrupt:
-        # As a shell tells a program that SIGINT has ended.
-        return 130
+        # A shell ends its loop only after a program that the signal itself has ended.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
     return 0
 
 

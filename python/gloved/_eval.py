@@ -531,9 +531,9 @@ def _run(options: argparse.Namespace) -> None:
             report(evaluation, options)
         except ModelReplaced:
             raise Fault("the model was replaced while it was evaluated; start again") from None
-        except (ConnectionFailed, Internal):
-            raise
         except GlovedError as error:
+            if error.code in (ConnectionFailed.code, Internal.code):
+                raise
             raise Fault(f"{error.code}: {error}") from None
     if evaluation.hint:
         say(evaluation.hint)

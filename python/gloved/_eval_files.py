@@ -88,10 +88,13 @@ class _Lines:
         self._questions = 0
 
     def __iter__(self) -> Iterator[str]:
-        for self._number, line in self._lines:
-            line = line.strip(_BLANKS)
-            if line:
-                yield line
+        try:
+            for self._number, line in self._lines:
+                line = line.strip(_BLANKS)
+                if line:
+                    yield line
+        except OSError as error:
+            raise Fault(f"{self._name}: cannot read: {error.strerror}") from None
 
     def count(self, words: Tuple[str, ...]) -> None:
         """Notes that the line is a question with these words. Fault: it is beyond the limits."""

@@ -100,8 +100,7 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> Tuple[float, float]:
     # The mean of equal numbers may be rounded, which would look like variance.
     if min(x) == max(x) or min(y) == max(y):
         return math.nan, math.nan
-    mean_x, mean_y = math.fsum(x) / n, math.fsum(y) / n
-    dx, dy = [value - mean_x for value in x], [value - mean_y for value in y]
+    dx, dy = _deviations(x), _deviations(y)
     scale = math.sqrt(math.fsum(d * d for d in dx) * math.fsum(d * d for d in dy))
     if not scale > 0:
         return math.nan, math.nan
@@ -110,6 +109,18 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> Tuple[float, float]:
         return r, 1.0
     # t² = r² (n - 2) / (1 - r²), whose tail is an incomplete beta function.
     return r, _incomplete_beta((n - 2) / 2, 0.5, (1 - r) * (1 + r))
+
+
+def _deviations(values: Sequence[float]) -> List[float]:
+    """The differences to the mean, times the power of two at which their squares are near 1."""
+    scaled = _scaled(values)
+    mean = math.fsum(scaled) / len(scaled)
+    return _scaled([value - mean for value in scaled])
+
+
+def _scaled(values: Sequence[float]) -> List[float]:
+    _, exponent = math.frexp(max(abs(value) for value in values))
+    return [math.ldexp(value, -exponent) for value in values]
 
 
 def spearman(x: Sequence[float], y: Sequence[float]) -> Tuple[float, float]:

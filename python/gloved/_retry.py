@@ -86,6 +86,8 @@ class Asked:
     def __init__(
         self, iterator: Iterator[Request[Any]], ahead: int = MAX_UNANSWERED
     ) -> None:
+        if ahead < 1:
+            raise ValueError(f"ahead is {ahead}: it must be at least 1")
         self.ahead = ahead
         """How many of them may be unanswered at a time."""
         self._iterator = iterator

@@ -255,6 +255,8 @@ def test_pipeline(client: gloved.Client) -> None:
     assert number == len(words) - 1
     assert connections(client) == begun
     assert list(client.ask_all([])) == []
+    with pytest.raises(ValueError):
+        list(client.ask_all([requests.ping()], ahead=0))
 
 
 def test_pipeline_of_long_requests_and_answers(client: gloved.Client) -> None:

@@ -6,8 +6,10 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import threading
+import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
@@ -137,6 +139,9 @@ def test_a_fifo_is_waited_for_and_told(tmp_path: Path, capsys: Any, monkeypatch:
         ([1, 2, 3, 4], [1, 10, 100, 1000], 1543.5 / (5 * 701520.75) ** 0.5, 1),
         # Ranks 1 2.5 2.5 4 and 1 2 3 4: Σab = 4.5, Σaa = 4.5, Σbb = 5.
         ([1, 2, 2, 3], [1, 2, 3, 4], 0.9486833, 4.5 / (4.5 * 5) ** 0.5),
+        # Squares and sums beyond the range of float64, and below it.
+        ([1e308, 1.1e308, 1.2e308], [3, 2, 1], -1, -1),
+        ([1e-200, 2e-200, 3e-200], [1e200, 2e200, 3e200], 1, 1),
     ],
 )
 def test_correlations(
@@ -318,6 +323,18 @@ def test_the_program(daemon: Daemon, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr[:13]) == (2, "gloved-eval: ")
     done = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, f"gloved-eval {gloved.__version__}\n")
+
+
+def test_sigint_ends_the_program_itself(daemon: Daemon) -> None:
+    command = [PROGRAM, "--socket", daemon.socket, "analogies", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stdin is not None and program.stderr is not None
+        program.stdin.write(b"a b c d\n")
+        program.stdin.flush()
+        # It waits for more lines: it is killed within the read.
+        time.sleep(0.5)
+        program.send_signal(signal.SIGINT)
+        assert program.wait(10) == -signal.SIGINT
 
 
 def test_a_terminal_gets_progress_and_no_control_bytes(daemon: Daemon, tmp_path: Path) -> None:
