@@ -43,6 +43,7 @@ gloved_add_refusal(bench_no_subcommand 2 "there is no subcommand .engine.: there
   engine)
 gloved_add_refusal(bench_leak_queries 2 "--leak-queries is gone: tests/scale/leak.py"
   engines --rows 300 --leak-queries 5)
+gloved_add_refusal(bench_dim_of_a_model 2 "--dim needs --rows" engines --model none --dim 5)
 # Accepted for one more release.
 gloved_add_refusal(bench_engines_by_options 2 "for one more release: use gloved-bench engines$"
   --model none --dim 5)

@@ -253,5 +253,17 @@ TEST(LoadReport, NamesErrorsAndWhatWasNotAnswered) {
     EXPECT_EQ(notes[4], "unanswered 6 requests, when it stopped waiting");
 }
 
+TEST(LoadReport, ShowsAWrongAnswerFromTheLineThatDiffers) {
+    const bench::WrongAnswer wrong = {"SIM a b\n", "OK 3 us=1\nsame\nright\nend\n",
+                                      "OK 3 us=9\nsame\nwrong\nend\n"};
+    EXPECT_EQ(bench::wrong_answer_text(wrong),
+              (std::vector<std::string>{
+                  "request: SIM a b", "right reply: OK 3 us=1", "  line 2: right", "  line 3: end",
+                  "wrong reply: OK 3 us=9", "  line 2: wrong", "  line 3: end"}));
+    const bench::WrongAnswer refused = {"PING\n", "ERR busy no\n",
+                                        "OK 8\n1\n2\n3\n4\n5\n6\n7\n8\n"};
+    EXPECT_EQ(bench::wrong_answer_text(refused).back(), "  … 3 more lines");
+}
+
 }  // namespace
 }  // namespace gloved::tests
