@@ -33,9 +33,10 @@ namespace {
 constexpr std::uint64_t kLinesASecond = 10;
 /// How long the end of the process waits for a reader.
 constexpr std::chrono::milliseconds kMaxFinishTime{200};
-constexpr int kMaxEmergencyMs = 100;
+constexpr std::chrono::milliseconds kMaxEmergencyTime{100};
 /// Lines that wait for a slow reader. Their places take 3.3 MB.
 constexpr std::size_t kMaxWaitingLines = 8192;
+/// The level of a message that is no line: it asks the sink to tell how many were lost.
 constexpr auto kTellLost = spdlog::level::off;
 /// Bytes from which on lines are written though more wait.
 constexpr std::size_t kMaxTogether = 32768;
@@ -78,7 +79,7 @@ class PriorityFlag : public spdlog::custom_flag_formatter {
 };
 
 /// Writes lines to standard error, on a thread of its own: a reader that does not read stops this
-/// thread and nothing else. A message of the level kTellLost asks it to tell how many were lost.
+/// thread and nothing else.
 class Sink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
   public:
     explicit Sink(spdlog::details::thread_pool& lines) : lines_(lines) {}
@@ -113,7 +114,6 @@ class Sink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
     /// Tells how many lines were lost since it last did.
     void tell() {
         const std::uint64_t lost = this->lost();
-        if (lost == told_ || !spdlog::should_log(spdlog::level::warn)) return;
         const std::string why =
             error_ == 0 ? "was not read in time"
                         : "could not be written (" + std::generic_category().message(error_) + ")";
@@ -171,7 +171,7 @@ class Sink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
 };
 
 /// Whether writes to standard error wait for whoever reads it. A file has no reader.
-bool has_reader() {
+bool is_for_reader() {
     struct stat status {};
     return ::fstat(STDERR_FILENO, &status) == 0 &&
            (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || ::isatty(STDERR_FILENO) == 1);
@@ -180,15 +180,15 @@ bool has_reader() {
 /// The lines that wait, the thread that writes them, and its sink. Made by start_log and never
 /// freed: threads log until the process ends, and joining a thread that writes may take forever.
 struct Log {
-    bool is_read = has_reader();
+    const bool has_reader = is_for_reader();
     std::shared_ptr<spdlog::details::thread_pool> lines =
         std::make_shared<spdlog::details::thread_pool>(kMaxWaitingLines, 1);
     std::shared_ptr<Sink> sink = std::make_shared<Sink>(*lines);
     // Without a reader, no line need be lost because more are logged than the thread can write.
     std::shared_ptr<spdlog::logger> logger = std::make_shared<spdlog::async_logger>(
         "gloved", sink, lines,
-        is_read ? spdlog::async_overflow_policy::overrun_oldest
-                : spdlog::async_overflow_policy::block);
+        has_reader ? spdlog::async_overflow_policy::overrun_oldest
+                   : spdlog::async_overflow_policy::block);
     /// Number of messages for the sink.
     std::atomic<std::uint64_t> logged{0};
 
@@ -197,7 +197,9 @@ struct Log {
         logger->log(level, spdlog::string_view_t(line));
     }
     bool is_written() const { return sink->done() + lines->overrun_counter() >= logged; }
-    bool has_to_tell() const { return sink->lost() != sink->told(); }
+    bool has_to_tell() const {
+        return sink->lost() != sink->told() && logger->should_log(spdlog::level::warn);
+    }
     /// Asks the sink to tell how many lines were lost.
     void tell() { log(kTellLost, ""); }
 };
@@ -305,17 +307,15 @@ void end_log() {
 std::uint64_t lost_log_lines() { return started == nullptr ? 0 : started->sink->lost(); }
 
 void write_emergency_line(std::string_view text) noexcept {
-    timespec begun{};
-    (void)::clock_gettime(CLOCK_MONOTONIC, &begun);
-    const auto ms_left = [&begun] {
-        timespec now{};
-        (void)::clock_gettime(CLOCK_MONOTONIC, &now);
-        const std::int64_t passed =
-            (now.tv_sec - begun.tv_sec) * 1000 + (now.tv_nsec - begun.tv_nsec) / 1'000'000;
-        return static_cast<int>(
-            std::clamp<std::int64_t>(kMaxEmergencyMs - passed, 0, kMaxEmergencyMs));
+    // It calls clock_gettime alone, which signal handlers may.
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + kMaxEmergencyTime;
+    const auto ms_left = [end] {
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+        return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
     };
-    // Lines that were logged before come first, if somebody reads them.
+    // Lines that were logged before come first, if somebody reads them. Once some were pushed out
+    // of the queue, this waits in vain: to ask how many takes a lock.
     const auto waits = [] { return started != nullptr && started->sink->done() < started->logged; };
     while (waits() && ms_left() > 0) (void)::poll(nullptr, 0, 1);
     pollfd room{STDERR_FILENO, POLLOUT, 0};
@@ -328,8 +328,8 @@ void write_emergency_line(std::string_view text) noexcept {
     iovec* const first = cut ? parts : parts + 1;
     const int count = cut ? 2 : 1;
     // The log's thread may take the room meanwhile. Where the system can, nothing waits for that.
-    const bool is_read = started == nullptr || started->is_read;
-    if (!is_read ||
+    const bool may_wait = started == nullptr || started->has_reader;
+    if (!may_wait ||
         (::pwritev2(STDERR_FILENO, first, count, -1, RWF_NOWAIT) < 0 && errno == EOPNOTSUPP))
         (void)!::writev(STDERR_FILENO, first, count);
 }
