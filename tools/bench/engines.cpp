@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
-#include <charconv>
 #include <limits>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "cli/signals.hpp"
@@ -25,15 +23,6 @@ using cli::WrongUsage;
 
 constexpr std::uint64_t kMaxRepeat = 1'000'000;
 constexpr std::uint64_t kMaxExcluded = 2000;
-
-double read_score(const std::string& text) {
-    double score = 0;
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, score);
-    if (error != std::errc() || stop != end || !(score >= -1 && score <= 1))
-        throw WrongUsage("--min is a score from -1 to 1, not '" + text + "'");
-    return score;
-}
 
 /// An option of a measurement that is a program of its own now.
 struct GoneOption {
@@ -94,7 +83,7 @@ void read_engine_settings(const cli::CommandLine& line, EnginesSettings& setting
     settings.range = line.count("range", 1, format::kMaxRows, 0);
     if (line.given("within")) settings.within = parse_list_sizes(line.text("within"));
     settings.exclude = line.count("exclude", 1, kMaxExcluded, 1);
-    if (line.given("min")) settings.min_score = read_score(line.text("min"));
+    if (line.given("min")) settings.min_score = line.number("min", -1, 1);
     settings.repeat = line.count("repeat", 1, kMaxRepeat, 0);
 }
 

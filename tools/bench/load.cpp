@@ -24,10 +24,8 @@
 
 #include "cli/signals.hpp"
 #include "common/error_with.hpp"
-#include "common/expr/expression.hpp"
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
-#include "common/quoting.hpp"
 #include "common/text_lines.hpp"
 #include "common/version.hpp"
 #include "common/wire/reply.hpp"
@@ -48,13 +46,6 @@ constexpr std::uint64_t kMaxConnections = 100'000;
 constexpr std::uint64_t kMaxDepth = 65'536;
 constexpr std::uint64_t kMaxRate = 1'000'000'000;
 constexpr double kMinSeconds = 0.1;
-
-double read_share(const cli::CommandLine& line) {
-    const auto share = expr::parse_number(line.text("check"));
-    if (!share || !(*share >= 0 && *share <= 1))
-        throw WrongUsage("--check takes a share from 0 to 1, not " + printable(line.text("check")));
-    return *share;
-}
 
 /// Enough that requests seldom repeat soon, and few enough to stay in a core's cache.
 constexpr std::size_t kRequests = 16'384;
@@ -405,7 +396,7 @@ LoadSettings read_load_settings(const cli::CommandLine& line) {
     settings.mix = parse_mix(line.text("mix"));
     settings.k = line.count("k", 1, format::kMaxRows);
     settings.seconds = line.seconds("seconds", kMinSeconds);
-    settings.check = read_share(line);
+    settings.check = line.number("check", 0, 1);
     settings.lone = line.given("lone");
     settings.daemon_pid =
         static_cast<pid_t>(line.count("daemon-pid", 1, std::numeric_limits<pid_t>::max(), 0));
