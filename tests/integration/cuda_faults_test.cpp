@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,10 +10,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <ostream>
 #include <set>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -40,25 +37,12 @@ namespace {
 using kernels::Engine;
 using kernels::EngineOptions;
 using kernels::Query;
-using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
 
 /// Out of memory, no device, illegal address, launch failure, unknown. From 700 on they are sticky.
 constexpr int kCodes[] = {2, 100, 700, 719, 999};
 /// More calls than any start or query makes, so that a loop over calls ends.
 constexpr std::uint64_t kTooMany = 2000;
-/// Time in which a process must end after its GPU has failed; longer with sanitizers, which slow it
-/// down.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr milliseconds kPromptly{10000};
-#else
-constexpr milliseconds kPromptly{2000};
-#endif
-/// Of the calls of a start, a program's tests fail every seventh: what each one's failure does to
-/// the engine, the tests in this process tell.
-constexpr std::uint64_t kStep = 7;
-/// Longest wait for a reply, so that a daemon that survives a fault fails the test.
-constexpr std::chrono::seconds kPatience{10};
 
 /// The name of a call in error messages.
 std::string called(const std::string& function) {
@@ -315,33 +299,12 @@ class Environment {
         ::setenv(("GLOVED_FAKE_CUDA_" + name).c_str(), value.c_str(), 1);
         names_.push_back("GLOVED_FAKE_CUDA_" + name);
     }
-    void fail(std::uint64_t call, int code) {
-        set("FAIL", std::to_string(call) + ":" + std::to_string(code));
-    }
 
   private:
     std::vector<std::string> names_;
 };
 
 std::string fake_gloved() { return program("../tests/gloved-fake-cuda"); }
-
-/// The function that the fake announced as failed; empty if none.
-std::string injected_in(const std::string& output) {
-    const auto at = output.find("fake cuda: call ");
-    if (at == std::string::npos) return {};
-    const auto open = output.find('(', at);
-    return output.substr(open + 1, output.find(')', open) - open - 1);
-}
-
-/// What the program printed, without the fake's announcements.
-std::string own_words(const std::string& output) {
-    std::istringstream lines(output);
-    std::string own;
-    for (std::string line; std::getline(lines, line);) {
-        if (line.rfind("fake cuda: call ", 0) != 0) own += line + "\n";
-    }
-    return own;
-}
 
 /// Whether a process ended by itself, not by a misuse of the runtime or a sanitizer's report.
 void expect_orderly(const Finished& finished) {
@@ -356,34 +319,24 @@ class FakeDaemon {
   public:
     explicit FakeDaemon(const std::vector<std::string>& options = {}) {
         std::vector<std::string> arguments = {fake_gloved(), "--model", sample_model(), "--socket",
-                                              socket_path()};
+                                              dir_ / "gloved.sock"};
         arguments.insert(arguments.end(), options.begin(), options.end());
         process_ = std::make_unique<Background>(arguments);
     }
 
-    std::string socket_path() const { return dir_ / "gloved.sock"; }
     Background& process() { return *process_; }
 
-    /// Connects as soon as the daemon listens; nothing when the process ends before.
+    /// Connects as soon as the daemon listens, and waits for a first answer.
     std::unique_ptr<Connection> connect() {
-        const auto deadline = Clock::now() + std::chrono::seconds(30);
-        while (Clock::now() < deadline) {
+        for (int i = 0; i < 30'000 && process_->running(); ++i) {
             try {
-                return std::make_unique<Connection>(socket_path(), kPatience);
+                auto connection = std::make_unique<Connection>(dir_ / "gloved.sock");
+                if (connection->ask("PING").status == "OK 0") return connection;
             } catch (const std::runtime_error&) {
-                if (!process_->running()) return nullptr;
-                std::this_thread::sleep_for(milliseconds(1));
+                std::this_thread::sleep_for(1ms);
             }
         }
-        throw std::runtime_error("gloved-fake-cuda does not listen:\n" + process_->output());
-    }
-    /// Connects and waits for a first answer.
-    std::unique_ptr<Connection> connect_ready() {
-        auto connection = connect();
-        if (!connection || connection->ask("PING").status != "OK 0") {
-            throw std::runtime_error("gloved-fake-cuda did not start:\n" + process_->output());
-        }
-        return connection;
+        throw std::runtime_error("gloved-fake-cuda did not start:\n" + process_->output());
     }
     void expect_stops_well() {
         process_->signal(SIGTERM);
@@ -396,205 +349,17 @@ class FakeDaemon {
     std::unique_ptr<Background> process_;
 };
 
-TEST(CudaFaultsProgram, ACheckFailsAtEveryFailingCall) {
-    for (const std::string engine : {"cuda", "auto"}) {
-        std::uint64_t call = 1;
-        for (; call < kTooMany; call += kStep) {
-            const int code = kCodes[(call + (engine == "auto" ? 2 : 0)) % std::size(kCodes)];
-            SCOPED_TRACE(engine + ": call " + std::to_string(call) + " returns " +
-                         std::to_string(code));
-            Environment environment;
-            environment.fail(call, code);
-            const auto begun = Clock::now();
-            const Finished finished =
-                run({fake_gloved(), "--model", sample_model(), "--engine", engine, "--check"});
-            EXPECT_LT(Clock::now() - begun, kPromptly);
-            const std::string injected = injected_in(finished.err);
-            if (injected.empty()) {
-                EXPECT_EQ(finished.exit_code, 0) << finished.err;
-                EXPECT_NE(finished.out.find("engine cuda"), std::string::npos) << finished.out;
-                break;
-            }
-            if (injected == "cudaHostRegister" && !fake_cuda::is_sticky(code)) {
-                EXPECT_EQ(finished.exit_code, 0) << finished.err;
-                continue;
-            }
-            expect_orderly(finished);
-            EXPECT_EQ(finished.out, "");
-            if (injected != "cudaHostRegister" && !(call == 1 && code == 100)) {
-                EXPECT_NE(own_words(finished.err).find(called(injected)), std::string::npos)
-                    << finished.err;
-            }
-        }
-        EXPECT_GT(call, 20U);
-    }
-}
-
-TEST(CudaFaultsProgram, AStartThatFailsAnswersNobody) {
-    std::uint64_t call = 1;
-    for (; call < kTooMany; call += kStep) {
-        const int code = kCodes[call % std::size(kCodes)];
-        SCOPED_TRACE("call " + std::to_string(call) + " returns " + std::to_string(code));
-        Environment environment;
-        environment.fail(call, code);
-        FakeDaemon daemon({"--engine", "cuda"});
-        // The socket is there before the engine is: whoever lines up must not be served by what is
-        // left.
-        const auto begun = Clock::now();
-        if (const auto early = daemon.connect()) {
-            early->send("NEAR k=1 king\n");
-            const auto line = early->read_line();
-            const std::string injected = injected_in(daemon.process().output());
-            const bool pin_refused = injected == "cudaHostRegister" && !fake_cuda::is_sticky(code);
-            if (line && line->rfind("OK", 0) == 0) {
-                // The query may be the first to get as far as the call; then the daemon has started
-                // well.
-                if (pin_refused || injected.empty()) {
-                    daemon.expect_stops_well();
-                    if (pin_refused) continue;
-                    break;
-                }
-                ADD_FAILURE() << "answered after " << injected << " failed: " << *line;
-            }
-        }
-        const Finished finished = daemon.process().wait(kPromptly);
-        EXPECT_LT(Clock::now() - begun, 2 * kPromptly);
-        expect_orderly(finished);
-        EXPECT_NE(injected_in(finished.err), "");
-    }
-    EXPECT_GT(call, 20U);
-}
-
-/// Reads a connection to its end: whether any line was an answer, and how many were errors.
-struct Rest {
-    int answers = 0;
-    int errors = 0;
-    int answers_after_an_error = 0;
-    std::vector<std::string> odd;
-};
-
-Rest read_rest(Connection& connection) {
-    Rest rest;
-    while (const auto line = connection.read_line()) {
-        if (line->rfind("OK ", 0) == 0) {
-            ++rest.answers;
-            if (rest.errors > 0) ++rest.answers_after_an_error;
-            for (int i = std::stoi(line->substr(3)); i > 0 && connection.read_line(); --i) {
-            }
-        } else if (line->rfind("ERR unavailable ", 0) == 0) {
-            ++rest.errors;
-        } else {
-            rest.odd.push_back(*line);
-        }
-    }
-    return rest;
-}
-
-class CudaFaultsOfAQuery : public testing::TestWithParam<std::pair<const char*, const char*>> {};
-
-TEST_P(CudaFaultsOfAQuery, TheRequestGetsAnErrorAndTheDaemonEnds) {
-    std::uint64_t call = 1;
-    for (; call < kTooMany; ++call) {
-        const int code = kCodes[call % std::size(kCodes)];
-        SCOPED_TRACE("call " + std::to_string(call) + " returns " + std::to_string(code));
-        const TempDir dir;
-        Environment environment;
-        environment.fail(call, code);
-        environment.set("ARM", dir / "armed");
-        FakeDaemon daemon({"--engine", "cuda"});
-        const auto connection = daemon.connect_ready();
-        const auto bystander = daemon.connect_ready();
-        const std::string request = GetParam().second;
-        EXPECT_EQ(connection->ask(request).status.rfind("OK ", 0), 0U);
-        EXPECT_EQ(injected_in(daemon.process().output()), "");
-
-        write_file(dir / "armed", "");
-        const auto begun = Clock::now();
-        const ReplyText reply = connection->ask(request);
-        if (injected_in(daemon.process().output()).empty()) {
-            EXPECT_EQ(reply.status.rfind("OK ", 0), 0U) << reply.status;
-            daemon.expect_stops_well();
-            break;
-        }
-        EXPECT_EQ(reply.status.rfind("ERR unavailable ", 0), 0U) << reply.status;
-        // What comes too late gets an error or the end, never an answer. The GPU may be well again:
-        // it is not asked.
-        for (const std::string& late : {request + "\n", std::string("NEAR engine=cpu king\n")}) {
-            connection->send(late);
-            bystander->send(late);
-        }
-        for (Connection* const each : {connection.get(), bystander.get()}) {
-            const Rest rest = read_rest(*each);
-            EXPECT_EQ(rest.answers, 0);
-            EXPECT_EQ(rest.odd, std::vector<std::string>{});
-        }
-        const Finished finished = daemon.process().wait(kPromptly);
-        EXPECT_LT(Clock::now() - begun, kPromptly);
-        expect_orderly(finished);
-        EXPECT_NE(own_words(finished.err).find(called(injected_in(finished.err))),
-                  std::string::npos)
-            << finished.err;
-    }
-    EXPECT_GT(call, 4U);
-    EXPECT_LT(call, kTooMany);
-}
-
-INSTANTIATE_TEST_SUITE_P(Daemon, CudaFaultsOfAQuery,
-                         testing::Values(std::pair{"Near", "NEAR k=5 king"},
-                                         std::pair{"LargeK", "NEAR k=5000 king"},
-                                         std::pair{"Prefix", "NEAR prefix=qu king"}),
-                         [](const auto& test) { return std::string(test.param.first); });
-
-TEST(CudaFaultsProgram, EverybodyWhoWaitsGetsAnError) {
-    constexpr int kConnections = 4;
-    // More than are read at once: some lines are cut from what was read before the fault, and
-    // handled after it.
-    constexpr int kRequests = 4000;
-    for (const std::uint64_t call : {1U, 3U, 4U, 7U, 20U, 50U}) {
-        const int code = kCodes[call % std::size(kCodes)];
-        SCOPED_TRACE("call " + std::to_string(call) + " returns " + std::to_string(code));
-        const TempDir dir;
-        Environment environment;
-        environment.fail(call, code);
-        environment.set("ARM", dir / "armed");
-        FakeDaemon daemon({"--engine", "cuda", "--queue-length", "100000"});
-        std::vector<std::unique_ptr<Connection>> connections;
-        for (int i = 0; i < kConnections; ++i) connections.push_back(daemon.connect_ready());
-        const auto by_cpu = daemon.connect_ready();
-        write_file(dir / "armed", "");
-        // Between the queries requests that need no engine, but wait for their turn in its queue.
-        std::string requests;
-        std::string requests_by_cpu;
-        for (int i = 0; i < kRequests; ++i) {
-            requests += i % 3 == 2 ? "SIM king queen\n" : "NEAR k=3 king\n";
-            requests_by_cpu += "NEAR engine=cpu k=3 king\n";
-        }
-        const auto begun = Clock::now();
-        for (const auto& connection : connections) connection->send(requests);
-        by_cpu->send(requests_by_cpu);
-        int errors = 0;
-        for (const auto& connection : connections) {
-            const Rest rest = read_rest(*connection);
-            EXPECT_EQ(rest.answers_after_an_error, 0);
-            EXPECT_EQ(rest.odd, std::vector<std::string>{});
-            // What was read off the socket was answered one way or the other; the rest of the
-            // stream ended with it.
-            EXPECT_LE(rest.answers + rest.errors, kRequests);
-            // Those of the first one lead to the fault. Others may be written only after it, on a
-            // slow machine.
-            EXPECT_TRUE(rest.errors > 0 || connection != connections.front());
-            errors += rest.errors;
-        }
-        EXPECT_GT(errors, kConnections);
-        // The cpu engine is well, but a daemon that is about to end takes no more part.
-        const Rest rest = read_rest(*by_cpu);
-        EXPECT_EQ(rest.answers_after_an_error, 0);
-        EXPECT_EQ(rest.odd, std::vector<std::string>{});
-        expect_orderly(daemon.process().wait(kPromptly));
-        EXPECT_LT(Clock::now() - begun, kPromptly);
-        EXPECT_NE(::access(daemon.socket_path().c_str(), F_OK), 0)
-            << "the socket's path is removed";
-    }
+TEST(CudaFaultsProgram, ACheckThatFailsNamesTheCall) {
+    Environment environment;
+    environment.set("FAIL", "20:719");
+    const Finished finished =
+        run({fake_gloved(), "--model", sample_model(), "--engine", "auto", "--check"});
+    expect_orderly(finished);
+    EXPECT_EQ(finished.out, "");
+    const std::string& told = finished.err;
+    const std::size_t begin = told.find("fake cuda: call 20 (") + 20;
+    const std::string failed = called(told.substr(begin, told.find(')', begin) - begin));
+    EXPECT_NE(told.find(failed, told.find('\n', begin)), std::string::npos) << told;
 }
 
 TEST(CudaFaultsProgram, ARefusedPinIsSaidAndServedAllTheSame) {
@@ -602,7 +367,7 @@ TEST(CudaFaultsProgram, ARefusedPinIsSaidAndServedAllTheSame) {
     environment.set("REFUSE_PIN", "1");
     environment.set("LAZY", "1");
     FakeDaemon daemon({"--engine", "cuda"});
-    const auto connection = daemon.connect_ready();
+    const auto connection = daemon.connect();
     const ReplyText reply = connection->ask("NEAR k=3 king");
     EXPECT_EQ(reply.status.rfind("OK 3 engine=cuda", 0), 0U) << reply.status;
     EXPECT_NE(daemon.process().output().find("pinning is refused"), std::string::npos)
@@ -614,7 +379,7 @@ TEST(CudaFaultsProgram, AnExitThatHangsIsEndedAndToldOf) {
     Environment environment;
     environment.set("HANG_AT_EXIT", "1");
     FakeDaemon daemon({"--engine", "cuda"});
-    (void)daemon.connect_ready();
+    (void)daemon.connect();
     daemon.process().signal(SIGTERM);
     const Finished finished = daemon.process().wait();
     expect_orderly(finished);
@@ -627,7 +392,7 @@ TEST(CudaFaultsProgram, WithoutADeviceAutoTakesTheCpuAndSaysSo) {
         Environment environment;
         environment.set("DEVICES", devices);
         FakeDaemon daemon({"--engine", "auto"});
-        const auto connection = daemon.connect_ready();
+        const auto connection = daemon.connect();
         const ReplyText reply = connection->ask("NEAR k=3 king");
         EXPECT_EQ(reply.status.rfind("OK 3 engine=cpu", 0), 0U) << reply.status;
         EXPECT_NE(daemon.process().output().find("engine cuda: "), std::string::npos)
@@ -650,7 +415,7 @@ TEST(CudaFaultsProgram, WithoutADeviceAutoTakesTheCpuAndSaysSo) {
 TEST(CudaFaultsProgram, AnswersAreTheSameByBothEngines) {
     for (const std::string spread : {"rows", "queries"}) {
         FakeDaemon daemon({"--engine", "auto", "--device", "0,0,0", "--spread", spread});
-        const auto connection = daemon.connect_ready();
+        const auto connection = daemon.connect();
         for (const std::string request :
              {"NEAR k=20 %king - man + woman", "NEAR k=5000 %the", "NEAR prefix=qu k=50 %king",
               "NEAR min=0.5 k=3000 %of", "NEAR top=500 %france"}) {
@@ -675,7 +440,7 @@ TEST(CudaFaultsProgram, AnswersAreTheSameByBothEngines) {
 /// Batches go by the price of a query, which is that of scoring all rows where there are no codes.
 TEST(CudaFaultsProgram, ThePriceOfAQueryIsLearntWithoutCodes) {
     FakeDaemon daemon({"--engine", "cuda", "--planes", "off"});
-    const auto connection = daemon.connect_ready();
+    const auto connection = daemon.connect();
     std::set<std::string> prices;
     for (int i = 0; i < 20; ++i) {
         EXPECT_NE(connection->ask("NEAR certify=1 king").status.find("pass=float64"),
