@@ -1,10 +1,9 @@
 # gloved-convert and gloved-verify, run as a user would.
 gloved_add_test(convert_integration_test SHARDS 2
   SLOW_SANITIZED VerifyDamage.*
-  NIGHTLY_ASAN Kill.*:MadeText.*:Purge.*:VerifyPlanes.*:VerifySource.*
+  NIGHTLY_ASAN MadeText.*:Purge.*:VerifyPlanes.*:VerifySource.*
   LABELS integration
   SOURCES
-    ${CMAKE_CURRENT_LIST_DIR}/convert_kill_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/convert_odd_inputs_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/convert_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/made_text_test.cpp
