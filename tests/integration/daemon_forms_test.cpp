@@ -290,22 +290,6 @@ TEST_F(Forms, RefusedRequestsDoNotSpoilTheTimes) {
     EXPECT_GT(std::stoull(values.at("total_p50_us")), 0U);
 }
 
-// Answers that the loop itself makes count like others: who does not read them is not read from.
-TEST_F(Forms, UnreadStatisticsAreBounded) {
-    if (kSanitized) GTEST_SKIP() << "skipped: a sanitizer's allocator keeps what was freed";
-    std::string all = "FORMAT json\n";
-    for (int i = 0; i < 255; ++i) all += "STATS prometheus\n";
-    std::vector<std::unique_ptr<Connection>> connections;
-    const auto own_memory = [&] { return std::stoull(stats(text_).at("own_memory_bytes")); };
-    const auto before = own_memory();
-    for (int i = 0; i < 40; ++i) {
-        connections.push_back(std::make_unique<Connection>(daemon_.socket_path()));
-        ASSERT_TRUE(connections.back()->send(all));
-    }
-    for (int i = 0; i < 20; ++i) text_.ask("NEAR king");
-    EXPECT_LT(own_memory() - before, 40U * (512U << 10));
-}
-
 TEST_F(Forms, PrometheusReadsTheStatistics) {
     for (int i = 0; i < 7; ++i) text_.ask("NEAR king");
     text_.ask("VEC nothing-at-all");

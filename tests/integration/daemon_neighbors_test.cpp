@@ -185,10 +185,10 @@ TEST_F(StoredAnswers, CannotBeInventedByADamagedFile) {
         EXPECT_EQ(reply.lines, wanted) << i;
         EXPECT_EQ(field(reply, "engine"), "cpu") << i;
         EXPECT_EQ(field(connection.ask("NEAR w8"), "engine"), "neighbors") << i;
-        EXPECT_NE(daemon.process().output().find(
-                      path_ + " or a vector is damaged; the engine answers instead"),
+        const Finished finished = daemon.stop();
+        EXPECT_NE(finished.err.find(path_ + " or a vector is damaged; the engine answers instead"),
                   std::string::npos)
-            << daemon.process().output();
+            << finished.err;
     }
 }
 

@@ -126,28 +126,6 @@ TEST_F(ServiceManager, AnotherSocketIsRefused) {
         << finished.err;
 }
 
-TEST_F(ServiceManager, ConnectsWhileItStopsAreForTheNextDaemon) {
-    const std::string path = dir_ / "s";
-    UniqueFd listening = bound_socket(path, SOCK_STREAM);
-    ASSERT_EQ(::listen(listening.get(), 100), 0);
-    auto daemon = start({}, listening);
-    Connection first(path);
-    EXPECT_EQ(first.ask("PING").status, "OK 0");
-    daemon->signal(SIGSTOP);
-    // Taken or not when SIGTERM comes: whoever takes them answers.
-    std::vector<std::unique_ptr<Connection>> others;
-    for (int i = 0; i < 20; ++i) others.push_back(std::make_unique<Connection>(path));
-    daemon->signal(SIGTERM);
-    daemon->signal(SIGCONT);
-    std::this_thread::sleep_for(100ms);
-    for (const auto& each : others) EXPECT_TRUE(each->send("PING\n"));
-    EXPECT_EQ(daemon->wait().exit_code, 0);
-    auto next_one = start({}, listening);
-    for (const auto& each : others) EXPECT_EQ(each->read_reply().status, "OK 0");
-    next_one->signal(SIGTERM);
-    EXPECT_EQ(next_one->wait().exit_code, 0);
-}
-
 // The command line comes first of all. Its file is a pipe here, which the daemon waits for.
 TEST_F(ServiceManager, SignalsAreHandledFromTheBeginning) {
     const std::string pipe = dir_ / "pipe";

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <random>
 #include <sstream>
@@ -78,34 +77,11 @@ TEST_F(ProtocolPage, TranscriptsHoldOneByOne) {
     EXPECT_GE(exchanges, 15U);
 }
 
-TEST(Daemon, CutsSlowLinesIdleAndUnreadConnections) {
-    const Daemon daemon(sample_model(),
-                        {"--line-timeout", "1", "--idle-timeout", "2", "--write-timeout", "1"});
-    Connection slow(daemon.socket_path());
+TEST(Daemon, TellsAnIdleConnectionAndClosesIt) {
+    const Daemon daemon(sample_model(), {"--idle-timeout", "0.3"});
     Connection idle(daemon.socket_path());
-    Connection never_reads(daemon.socket_path());
-    const auto begun = Clock::now();
-    std::thread trickle([&] {
-        for (int i = 0; i < 12 && slow.send("x"); ++i)
-            std::this_thread::sleep_for(milliseconds(150));
-    });
-    std::thread flood([&] {
-        // More answers than every buffer between us holds: the daemon stops reading, then cuts.
-        std::string requests;
-        for (int i = 0; i < 200; ++i) requests += "NEAR k=10000 the\n";
-        for (int i = 0; i < 20 && never_reads.send(requests); ++i) {
-        }
-    });
-    EXPECT_EQ(slow.read_reply().status, "ERR timeout the line did not end in time; closing");
-    const auto after = Clock::now() - begun;
-    EXPECT_GE(after, milliseconds(900));
-    EXPECT_LE(after, milliseconds(3000));
-    trickle.join();
     EXPECT_EQ(idle.read_reply().status, "ERR idle idle for too long; closing");
     EXPECT_TRUE(idle.closed_by_peer());
-    flood.join();
-    EXPECT_LE(Clock::now() - begun, seconds(15));
-    EXPECT_EQ(Connection(daemon.socket_path()).ask("PING").status, "OK 0");
 }
 
 TEST(Daemon, SingleRequestsPassByPipelines) {
@@ -126,42 +102,6 @@ TEST(Daemon, SingleRequestsPassByPipelines) {
     writer.join();
     reader.join();
     EXPECT_EQ(answered, 4000U);
-}
-
-TEST(Daemon, SaysBusyWhenItsQueueIsFull) {
-    const Daemon daemon(sample_model(), {"--queue-length", "4", "--threads", "1"});
-    Connection connection(daemon.socket_path());
-    std::string requests;
-    for (int i = 0; i < 200; ++i) requests += "NEAR k=5 the\n";
-    connection.send(requests);
-    int ok = 0;
-    int busy = 0;
-    for (int i = 0; i < 200; ++i) {
-        const ReplyText reply = connection.read_reply();
-        if (reply.lines.size() == 5) ++ok;
-        if (reply.status.rfind("ERR busy ", 0) == 0) ++busy;
-    }
-    EXPECT_EQ(ok + busy, 200);
-    EXPECT_GT(ok, 0);
-    EXPECT_GT(busy, 0);
-    EXPECT_EQ(connection.ask("NEAR k=5 the").lines.size(), 5U);
-}
-
-TEST(Daemon, AnswersWhoComesWhileOthersGo) {
-    const Daemon daemon(sample_model());
-    std::atomic<int> answered = 0;
-    std::vector<std::thread> clients;
-    for (int i = 0; i < 4; ++i) {
-        clients.emplace_back([&] {
-            for (int j = 0; j < 1000; ++j) {
-                Connection connection(daemon.socket_path());
-                connection.send("PING\nQUIT\n");
-                if (connection.read_reply().status == "OK 0") ++answered;
-            }
-        });
-    }
-    for (auto& client : clients) client.join();
-    EXPECT_EQ(answered, 4000);
 }
 
 TEST(Daemon, DrainsOnSigterm) {
@@ -216,22 +156,6 @@ TEST(Daemon, WaitsForTheFirstRequestWhenItIsToldToStop) {
     (void)daemon.stop();
 }
 
-TEST(Daemon, ServesWhoWaitsInItsOwnBacklogWhenItIsToldToStop) {
-    Daemon daemon(sample_model());
-    daemon.process().signal(SIGSTOP);
-    std::vector<std::unique_ptr<Connection>> waiting;
-    for (int i = 0; i < 50; ++i) {
-        waiting.push_back(std::make_unique<Connection>(daemon.socket_path()));
-        waiting.back()->send("PING\n");
-    }
-    daemon.process().signal(SIGTERM);
-    daemon.process().signal(SIGCONT);
-    for (const auto& each : waiting) EXPECT_EQ(each->read_reply().status, "OK 0");
-    EXPECT_EQ(daemon.process().wait().exit_code, 0);
-    EXPECT_FALSE(std::filesystem::exists(daemon.socket_path()));
-    (void)daemon.stop();
-}
-
 TEST(Daemon, ReadsOnForAWhileAfterATimeoutAndThenCloses) {
     const Daemon daemon(sample_model(), {"--line-timeout", "0.5"});
     Connection connection(daemon.socket_path());
@@ -251,60 +175,6 @@ TEST(Daemon, ReadsOnForAWhileAfterATimeoutAndThenCloses) {
         std::this_thread::sleep_for(milliseconds(100));
     EXPECT_TRUE(only_one_is_open());
     EXPECT_FALSE(connection.send("more\n"));
-}
-
-TEST(Daemon, KeepsNobodyOutWhenOthersFillItsQueue) {
-    const Daemon daemon(sample_model(), {"--queue-length", "64", "--threads", "1"});
-    std::atomic<bool> stop = false;
-    std::vector<std::thread> floods;
-    for (int i = 0; i < 6; ++i) {
-        floods.emplace_back([&] {
-            Connection connection(daemon.socket_path());
-            std::string requests;
-            for (int j = 0; j < 64; ++j) requests += "NEAR k=100 the\n";
-            while (!stop) {
-                connection.send(requests);
-                for (int j = 0; j < 64; ++j) connection.read_reply();
-            }
-        });
-    }
-    Connection modest(daemon.socket_path());
-    for (int i = 0; i < 200; ++i) EXPECT_EQ(modest.ask("NEAR k=1 king").lines.size(), 1U);
-    stop = true;
-    for (auto& flood : floods) flood.join();
-}
-
-std::size_t resident_bytes(pid_t pid) {
-    std::istringstream status(read_file("/proc/" + std::to_string(pid) + "/status"));
-    for (std::string line; std::getline(status, line);) {
-        if (line.rfind("RssAnon:", 0) == 0) return std::stoul(line.substr(8)) * 1024;
-    }
-    ADD_FAILURE() << "no RssAnon";
-    return 0;
-}
-
-TEST(Daemon, HoldsLittleForPeersThatNeverRead) {
-    if (kSanitized) GTEST_SKIP() << "skipped: a sanitizer takes more memory than is measured here";
-    Daemon daemon(sample_model());
-    const std::size_t before = resident_bytes(daemon.process().pid());
-    // What grows most between request and answer: quoting, many words, many hits.
-    const std::string quoted = "HAS \"\\x09" + std::string(65000, '\xFF') + "\"\n";
-    std::string words = "NEAR";
-    while (words.size() < 65000) words += " a";
-    const std::string many = words + "\n";
-    const std::string large = "NEAR k=65536 the\n";
-    std::vector<std::unique_ptr<Connection>> connections;
-    std::vector<std::thread> writers;
-    for (const std::string& request : {quoted, many, large, quoted, many, large}) {
-        connections.push_back(std::make_unique<Connection>(daemon.socket_path(), seconds(1)));
-        writers.emplace_back([request, connection = connections.back().get()] {
-            for (int i = 0; i < 200 && connection->send(request); ++i) {
-            }
-        });
-    }
-    for (auto& writer : writers) writer.join();
-    EXPECT_LE(resident_bytes(daemon.process().pid()), before + (std::size_t{48} << 20));
-    EXPECT_EQ(Connection(daemon.socket_path()).ask("PING").status, "OK 0");
 }
 
 /// The answers to many requests, without us=: asked one by one, or all at once.
