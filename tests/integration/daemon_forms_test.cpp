@@ -13,7 +13,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <regex>
-#include <set>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -69,73 +68,6 @@ class Forms : public testing::Test {
         EXPECT_EQ(json_.ask("FORMAT json").status, R"({"ok":true,"verb":"FORMAT","results":[]})");
     }
 };
-
-/// A column of text as the JSON member stands for it.
-std::string column(const std::string& name, const json& value) {
-    if (name == "known") return value.get<bool>() ? "1" : "0";
-    if (value.is_string()) {
-        const std::string word = wire::bytes_of_json_string(value.get<std::string>());
-        return word.find_first_of("\t\r\n") == std::string::npos ? word : wire::quote_word(word);
-    }
-    if (value.is_number_integer() &&
-        (name == "row" || name == "rank" || name == "rows" || name == "dim")) {
-        return std::to_string(value.get<std::int64_t>());
-    }
-    std::string score;
-    wire::append_score(score, value.get<double>());
-    return score;
-}
-
-TEST_F(Forms, JsonSaysWhatTextSays) {
-    std::size_t verbs = 0;
-    for (const std::string request :
-         {"NEAR king", "NEAR k=7 fields=rank,row,norm king - kong", "king", "NEAR k=5 min=2 king",
-          "RANK king kong", "ANALOGY king kong kings",
-          "ANALOGY method=mul k=120 fields=norm king kong kings", "SIM king kong", "DIST king kong",
-          "ODD king kong kings", "PREFIX k=50 fields=norm,row w", "PREFIX zzz",
-          "HAS fields=rank king nothing", "HAS \"a\\x09b\"", "MODELS", "NEARVEC k=3 1 2 3 4 5 6",
-          "MATRIX king kong \"two words\"", "MATRIX metric=sqeuclidean king kong",
-          "VEC encoding=base64 king kong"}) {
-        const ReplyText text = text_.ask(request);
-        const auto status = wire::parse_status_line(text.status);
-        ASSERT_TRUE(status && status->ok) << text.status;
-        const json object = ask_json(request);
-        ASSERT_TRUE(object.is_object());
-        EXPECT_EQ(object["ok"], true);
-        EXPECT_EQ(object["verb"],
-                  request == "king" ? "NEAR" : request.substr(0, request.find(' ')));
-        for (const auto& [key, value] : status->fields) {
-            ASSERT_TRUE(object.contains(key)) << key << " " << object;
-            if (key == "us") continue;
-            EXPECT_EQ(object[key].is_string() ? object[key].get<std::string>() : object[key].dump(),
-                      value);
-        }
-        ASSERT_EQ(object["results"].size(), text.lines.size()) << request;
-        for (std::size_t i = 0; i < text.lines.size(); ++i) {
-            // In the order in which the daemon wrote them.
-            const auto result = nlohmann::ordered_json::parse(object["results"][i].dump());
-            std::vector<std::string> columns;
-            std::string line = text.lines[i];
-            std::multiset<std::string> wanted;
-            for (std::size_t at = 0; at <= line.size();) {
-                const std::size_t tab = std::min(line.find('\t', at), line.size());
-                wanted.insert(line.substr(at, tab - at));
-                at = tab + 1;
-            }
-            std::multiset<std::string> got;
-            for (const auto& [name, value] : result.items()) {
-                if (value.is_array()) {
-                    for (const auto& element : value) got.insert(column(name, json(element)));
-                } else {
-                    got.insert(column(name, json(value)));
-                }
-            }
-            EXPECT_EQ(got, wanted) << request;
-        }
-        ++verbs;
-    }
-    EXPECT_EQ(verbs, 19U);
-}
 
 TEST_F(Forms, JsonHasFullPrecision) {
     const auto vector = ask_json("VEC king")["results"][0]["vector"];
