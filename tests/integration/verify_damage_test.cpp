@@ -170,6 +170,10 @@ TEST_F(VerifyDamage, KeysOfAnotherModelAreRefused) {
     std::swap(same_size[1], same_size[same_size.size() - 2]);
     put("keys", same_size);
     expect_refused("keys", "same size");
+    same_size = keys_;
+    ++same_size[same_size.size() - 2];  // of the last key, which stays behind all others
+    put("keys", same_size);
+    expect_refused("keys", "same order");
     put("keys", keys_.substr(0, keys_.size() - 1));
     expect_refused("keys", "cut");
     put("keys", "");
