@@ -120,7 +120,21 @@ def busy(peer: Peer) -> None:
     peer.send(b"ERR busy too many connections\n")
 
 
-@pytest.mark.parametrize("script", [http, busy, Peer.ignore, Peer.line])
+def unavailable(peer: Peer) -> None:
+    peer.answer(1)
+    while peer.line():
+        peer.send(b'{"ok":false,"code":"unavailable","message":"no engine"}\n')
+
+
+def without_model(peer: Peer) -> None:
+    peer.line()
+    peer.send(b'{"ok":false,"code":"unknown_model","message":"no"}\n')
+
+
+SCRIPTS = [http, busy, Peer.ignore, Peer.line, unavailable, without_model]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("retries", [0, 1])
 def test_an_error_of_a_connection_keeps_no_frame(
     script: Callable[[Peer], Any], retries: int
@@ -136,6 +150,7 @@ def test_an_error_of_a_connection_keeps_no_frame(
 
             with contextlib.suppress(gloved.GlovedError):
                 call()
+            assert not client._pool._taken
     assert marked[0]() is None
 
 

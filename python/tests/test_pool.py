@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import multiprocessing
 import os
-import signal
 import sys
 import threading
 import time
-import weakref
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Iterator, List, Tuple
+from typing import Any, Callable, List
 
 import conftest
 import pytest
@@ -23,7 +18,6 @@ import gloved
 from gloved import _snapshot, requests
 from gloved._connection import Connection
 from gloved._pool import Pool
-from gloved._wire import Request
 
 WORDS = ["king", "queen", "man", "woman", "paris", "france", "snake", "fish"]
 
@@ -124,101 +118,6 @@ def test_a_failed_connection_frees_its_slot() -> None:
         with pytest.raises(gloved.ConnectionFailed):
             pool.take(1)
     assert not pool._taken
-
-
-class Kept:
-    """What a caller's frame holds."""
-
-
-def test_an_error_keeps_no_frame_of_its_caller(daemon: conftest.Daemon) -> None:
-    """Frames that go give their connections back, without the help of the garbage collector."""
-
-    def fail(client: gloved.Client) -> None:
-        answers = gloved.KeyedVectors(client).most_similar_many(["king"] * 600)
-        for _ in answers:
-            client.sim("king", "no such word")
-
-    def end(client: gloved.Client) -> None:
-        for _ in gloved.KeyedVectors(client).most_similar_many(["king", "no such word", 10**9]):
-            pass
-
-    def stop(client: gloved.Client) -> None:
-        def asked() -> Iterator[Request[None]]:
-            yield requests.ping()
-            raise gloved.UnknownWord("mine")
-
-        for _ in client.ask_all(asked()):
-            pass
-
-    def ask(client: gloved.Client) -> None:
-        client.ping()
-
-    def refuse(peer: Peer) -> None:
-        peer.answer(1)
-        while peer.line():
-            peer.send(b'{"ok":false,"code":"unavailable","message":"no engine"}\n')
-
-    def forget(peer: Peer) -> None:
-        peer.line()
-        peer.send(b'{"ok":false,"code":"unknown_model","message":"no"}\n')
-
-    with contextlib.ExitStack() as stack:
-        servers = [stack.enter_context(serving(script)).socket for script in (refuse, forget)]
-        clients = [
-            stack.enter_context(gloved.Client(path, max_connections=2, timeout=2, retries=1))
-            for path in (daemon.socket, *servers)
-        ]
-        calls: List[Tuple[Callable[..., object], gloved.Client]] = [
-            *((call, clients[0]) for call in (fail, end, stop)),
-            *((ask, client) for client in clients[1:]),
-        ]
-        kept: List[weakref.ref[Kept]] = []
-
-        def run(call: Callable[..., object], client: gloved.Client) -> None:
-            something = Kept()
-            kept.append(weakref.ref(something))
-            call(client)
-
-        gc.collect()
-        gc.disable()
-        try:
-            for call, client in calls * 2:
-                with contextlib.suppress(gloved.GlovedError):
-                    run(call, client)
-                assert kept[-1]() is None, call
-                assert not client._pool._taken
-        finally:
-            gc.enable()
-
-
-def test_a_signal_ends_a_call_with_its_own_error(daemon: conftest.Daemon) -> None:
-    """The usual time limit. Wherever it comes, no connection and no answer is lost."""
-
-    def raise_error(*_: Any) -> None:
-        raise TimeoutError("time is up")
-
-    ended: Counter[str] = Counter()
-    begun = time.monotonic()
-    before = signal.signal(signal.SIGALRM, raise_error)
-    try:
-        with gloved.Client(daemon.socket, max_connections=2, timeout=2, retries=0) as client:
-            expected = {word: client.near(word, k=1) for word in WORDS}
-            for number in range(600):
-                try:
-                    try:
-                        signal.setitimer(signal.ITIMER_REAL, 0.0002 + 0.00002 * (number % 40))
-                        for word in WORDS * 3:
-                            assert client.near(word, k=1) == expected[word]
-                    finally:
-                        signal.setitimer(signal.ITIMER_REAL, 0)
-                except OSError as error:
-                    ended[str(error)] += 1
-            assert set(ended) <= {"time is up"} and ended["time is up"] > 100
-            client.ping()
-            assert not client._pool._taken
-    finally:
-        signal.signal(signal.SIGALRM, before)
-    assert time.monotonic() - begun < 30
 
 
 def test_stale_connections_are_not_used() -> None:
