@@ -16,6 +16,7 @@
 #include <system_error>
 #include <tuple>
 
+#include "cli/signals.hpp"
 #include "client/query_line.hpp"
 #include "common/error_with.hpp"
 #include "common/wire/request.hpp"
@@ -68,25 +69,27 @@ std::string seconds(std::chrono::milliseconds time) {
 
 }  // namespace
 
+std::string_view Reply::body() const {
+    const std::string_view all = text;
+    return all.starts_with('{') ? all : all.substr(all.find('\n') + 1);
+}
+
+std::vector<std::string_view> Reply::lines() const {
+    std::vector<std::string_view> lines;
+    for (std::string_view rest = body(); !rest.empty();) {
+        const std::size_t end = rest.find('\n');
+        lines.push_back(rest.substr(0, end));
+        rest.remove_prefix(end + 1);
+    }
+    return lines;
+}
+
 std::optional<std::string_view> value_of(const Reply& stats, std::string_view key) {
-    for (const std::string_view line : stats.lines) {
+    for (const std::string_view line : stats.lines()) {
         if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == '\t')
             return line.substr(key.size() + 1);
     }
     return std::nullopt;
-}
-
-Reply whole_reply(const ReplyPiece& piece) {
-    Reply reply{*piece.status, {}};
-    std::string_view rest = piece.bytes;
-    // Text begins with the status line, which is in `status`; JSON is one line.
-    if (!rest.starts_with('{')) rest.remove_prefix(rest.find('\n') + 1);
-    while (!rest.empty()) {
-        const std::size_t end = rest.find('\n');
-        reply.lines.emplace_back(rest.substr(0, end));
-        rest.remove_prefix(end + 1);
-    }
-    return reply;
 }
 
 Result<Connection> Connection::open(const std::vector<std::string>& paths,
@@ -97,6 +100,7 @@ Result<Connection> Connection::open(const std::vector<std::string>& paths,
     for (const std::string& path : paths) {
         auto [socket, fault] = connect_once(path);
         while (fault == EAGAIN) {
+            if (cli::stop_requested()) return Error{ErrorCode::interrupted, "interrupted"};
             if (Clock::now() >= deadline) {
                 return error_with(ErrorCode::timeout, "{}: the daemon took no connection for {}",
                                   path, seconds(timeout));
@@ -115,8 +119,8 @@ Result<Connection> Connection::open(const std::vector<std::string>& paths,
     }
     return error_with(ErrorCode::unavailable,
                       "no daemon to talk to at {}; start one (gloved --model DIR) or name its "
-                      "socket with --socket or $GLOVED_SOCKET",
-                      tried);
+                      "socket{}",
+                      tried, paths.size() > 1 ? " with --socket or $GLOVED_SOCKET" : "");
 }
 
 int poll_timeout_ms(std::chrono::steady_clock::time_point deadline) {
@@ -141,7 +145,7 @@ Result<Reply> Connection::ask(std::string_view line) {
         if (!piece) return piece.error();
         if (*piece) {
             if (Status asked = check_form(line, **piece); !asked) return asked.error();
-            if ((*piece)->last) return whole_reply(**piece);
+            if ((*piece)->last) return Reply{*(*piece)->status, std::string((*piece)->bytes)};
             return error_with(ErrorCode::bad_request, "{}: a reply to {} of more than {} bytes",
                               path_, line.substr(0, line.find(' ')), kMaxWholeReplyBytes);
         }
@@ -215,6 +219,7 @@ Status Connection::wait_for(short events, Clock::time_point deadline) {
         const int ready = ::poll(&waiting, 1, wait_ms);
         if (ready > 0 && wait_ms > 0) return {};
         if (ready < 0 && errno != EINTR) return lost(reason(errno));
+        if (cli::stop_requested()) return Error{ErrorCode::interrupted, "interrupted"};
         if (wait_ms == 0) return timed_out();
     }
 }

@@ -18,19 +18,20 @@
 
 namespace gloved::client {
 
-/// A complete reply. `lines` has the `status.lines` lines of a text reply, without line ends, or
-/// the object of a JSON reply.
+/// A complete reply.
 struct Reply {
     wire::StatusLine status;
-    std::vector<std::string> lines;
+    std::string text;  ///< as received, with line ends
+
+    /// What follows the status line of a text reply; a JSON reply. With line ends.
+    std::string_view body() const;
+    /// The lines of the body, without line ends.
+    std::vector<std::string_view> lines() const;
 };
 
 /// The value of the line «key TAB value» in a reply to STATS, as a view into the reply; nullopt if
 /// there is no such line.
 std::optional<std::string_view> value_of(const Reply& stats, std::string_view key);
-
-/// Copies a complete reply out of the reader's memory, which `piece` views.
-Reply whole_reply(const ReplyPiece& piece);
 
 /// The timeout for poll to wait until `deadline`: milliseconds, rounded up, 0 if it has passed.
 int poll_timeout_ms(std::chrono::steady_clock::time_point deadline);
@@ -38,7 +39,9 @@ int poll_timeout_ms(std::chrono::steady_clock::time_point deadline);
 /// Limit on a reply that is read into memory. Pipelines pass on longer ones in pieces.
 inline constexpr std::size_t kMaxWholeReplyBytes = std::size_t{64} << 20;
 
-/// A connected socket and what was received on it. Movable; not safe for concurrent use.
+/// A connected socket and what was received on it. Movable; not safe for concurrent use. In
+/// programs that catch signals (cli::stop_on_signals), what waits ends with the error interrupted
+/// after one.
 class Connection {
   public:
     /// Connects to the first of `paths` where a daemon listens. Waits while the backlog is full

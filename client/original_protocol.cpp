@@ -88,11 +88,11 @@ std::string original_request(const OriginalQuery& query, std::string_view engine
     return line;
 }
 
-std::vector<std::string_view> original_words(const std::vector<std::string>& lines,
+std::vector<std::string_view> original_words(const std::vector<std::string_view>& lines,
                                              std::string_view first_word) {
     std::vector<std::string_view> words;
-    for (const std::string& line : lines) {
-        const std::string_view word = std::string_view(line).substr(0, line.find('\t'));
+    for (const std::string_view line : lines) {
+        const std::string_view word = line.substr(0, line.find('\t'));
         if (word != first_word && words.size() < kOriginalHits) words.push_back(word);
     }
     return words;

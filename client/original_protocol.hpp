@@ -66,8 +66,8 @@ inline constexpr std::size_t kOriginalHits = 10;
 std::string original_request(const OriginalQuery& query, std::string_view engine);
 
 /// The words to print from a reply's lines («word TAB score»): at most kOriginalHits, without
-/// `first_word`, the query's first. Views into `lines`.
-std::vector<std::string_view> original_words(const std::vector<std::string>& lines,
+/// `first_word`, the query's first. Views the same text.
+std::vector<std::string_view> original_words(const std::vector<std::string_view>& lines,
                                              std::string_view first_word);
 
 }  // namespace gloved::client

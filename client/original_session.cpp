@@ -73,9 +73,9 @@ class Session {
             return {};
         }
         // Words and scores: the whole of what the exactness contract covers.
-        fmt::print(
-            out_, "{}\n",
-            (*cpu)->lines == (*own)->lines ? "the answers are identical" : "THE ANSWERS DIFFER");
+        fmt::print(out_, "{}\n",
+                   (*cpu)->lines() == (*own)->lines() ? "the answers are identical"
+                                                      : "THE ANSWERS DIFFER");
         return {};
     }
 
@@ -122,7 +122,8 @@ class Session {
     }
 
     void print(const OriginalQuery& query, const Reply& reply) {
-        for (const std::string_view word : original_words(reply.lines, query.words.front().word)) {
+        for (const std::string_view word :
+             original_words(reply.lines(), query.words.front().word)) {
             fmt::print(out_, "{}\n", word);
         }
         const double ms = number_or_zero(reply.status.field("us")) / 1000;

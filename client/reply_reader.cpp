@@ -19,12 +19,6 @@ Error foreign(std::string_view line) {
                       "{} is not a reply; is this the socket of a gloved daemon?", printable(line));
 }
 
-Error too_long() {
-    return error_with(ErrorCode::bad_request,
-                      "a line of more than {} bytes; is this the socket of a gloved daemon?",
-                      kMaxReplyLineBytes);
-}
-
 /// Parses ok, code and message of a JSON reply.
 Result<wire::StatusLine> parse_object(std::string_view line) {
     const auto object = nlohmann::json::parse(line, nullptr, false);
@@ -52,15 +46,22 @@ void ReplyReader::append(std::string_view bytes) {
 }
 
 Result<std::optional<ReplyPiece>> ReplyReader::next(std::size_t max_bytes) {
-    if (!in_reply_) {
-        const auto begun = begin_reply();
-        if (!begun) return begun.error();
-        if (!*begun) return std::optional<ReplyPiece>();
+    const char* const arrived = buffer_.data() + buffer_.size();
+    const char* const end = framer_.take(buffer_.data() + scanned_, arrived);
+    scanned_ = static_cast<std::size_t>((end != nullptr ? end : arrived) - buffer_.data());
+    if (framer_.line_too_long()) {
+        return error_with(ErrorCode::bad_request,
+                          "a line of more than {} bytes; is this the socket of a gloved daemon?",
+                          wire::kMaxReplyLineBytes);
     }
-    if (Status scanned = scan_lines(); !scanned) return scanned.error();
-    if (lines_left_ == 0) return std::optional(take(scanned_, true));
+    if (!has_status_) {
+        const auto read = read_status(end != nullptr);
+        if (!read) return read.error();
+        has_status_ = *read;
+    }
+    if (end != nullptr) return std::optional(take(true));
     // A piece of an unfinished reply may end anywhere.
-    if (buffer_.size() - begin_ >= max_bytes) return std::optional(take(buffer_.size(), false));
+    if (has_status_ && scanned_ - begin_ >= max_bytes) return std::optional(take(false));
     return std::optional<ReplyPiece>();
 }
 
@@ -72,76 +73,33 @@ void ReplyReader::discard_taken() {
     begin_ = 0;
 }
 
-/// Reads the status of the next reply. Returns false if more must arrive first.
-Result<bool> ReplyReader::begin_reply() {
-    if (begin_ == buffer_.size()) return false;
-    const auto begun = buffer_[begin_] == '{' ? begin_json() : begin_text();
-    if (!begun) return begun.error();
-    in_reply_ = *begun;
-    return in_reply_;
-}
-
-Result<bool> ReplyReader::begin_text() {
-    const std::size_t end = buffer_.find('\n', scanned_);
-    const std::size_t length = std::min(end, buffer_.size()) - begin_;
-    if (length > kMaxReplyLineBytes) return too_long();
-    if (end == std::string::npos) {
-        scanned_ = buffer_.size();
-        return false;
-    }
-    auto status = wire::parse_status_line(std::string_view(buffer_).substr(begin_, length));
-    if (!status) return status.error();
-    status_ = *std::move(status);
-    lines_left_ = status_.lines;
-    is_json_ = false;
-    scanned_ = end + 1;
-    return true;
-}
-
-Result<bool> ReplyReader::begin_json() {
-    const std::string_view there = std::string_view(buffer_).substr(begin_);
-    const std::size_t end = buffer_.find('\n', begin_);
+/// Reads the status of the current reply; `ended`: the framer has found its end. Returns false if
+/// more must arrive first.
+Result<bool> ReplyReader::read_status(bool ended) {
+    const std::string_view there = std::string_view(buffer_).substr(begin_, scanned_ - begin_);
     if (there.starts_with(kJsonOk)) {
         status_ = {};
         status_.ok = true;
-    } else if (end != std::string::npos) {
-        auto status = parse_object(there.substr(0, end - begin_));
-        if (!status) return status.error();
-        status_ = *std::move(status);
-    } else if (there.size() >= kMaxReplyLineBytes) {
-        return foreign(there);
-    } else {
-        return false;
+        return true;
     }
-    lines_left_ = 1;
-    is_json_ = true;
-    scanned_ = begin_;
+    const bool is_json = there.starts_with('{');
+    const bool is_there = ended || framer_.broken() || (framer_.in_reply() && !is_json);
+    if (!is_there && (!is_json || there.size() < wire::kMaxReplyLineBytes)) return false;
+    const std::string_view line = there.substr(0, there.find('\n'));
+    auto status = is_json ? parse_object(line) : wire::parse_status_line(line);
+    if (!status) return status.error();
+    if (framer_.broken()) return foreign(line);
+    status_ = *std::move(status);
     return true;
 }
 
-/// Counts line ends up to the end of the current reply.
-Status ReplyReader::scan_lines() {
-    while (lines_left_ > 0) {
-        const std::size_t found = buffer_.find('\n', scanned_);
-        const std::size_t end = std::min(found, buffer_.size());
-        line_bytes_ += end - scanned_;
-        // An object is a line of any length.
-        if (!is_json_ && line_bytes_ > kMaxReplyLineBytes) return too_long();
-        scanned_ = end;
-        if (found == std::string::npos) return {};
-        ++scanned_;
-        line_bytes_ = 0;
-        --lines_left_;
-    }
-    return {};
-}
-
-ReplyPiece ReplyReader::take(std::size_t end, bool last) {
-    const ReplyPiece piece{std::string_view(buffer_).substr(begin_, end - begin_), !partly_taken_,
-                           last, &status_};
-    begin_ = end;
+/// Takes what the framer has seen.
+ReplyPiece ReplyReader::take(bool last) {
+    const ReplyPiece piece{std::string_view(buffer_).substr(begin_, scanned_ - begin_),
+                           !partly_taken_, last, &status_};
+    begin_ = scanned_;
     partly_taken_ = !last;
-    in_reply_ = !last;
+    has_status_ = !last;
     return piece;
 }
 

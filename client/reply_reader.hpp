@@ -9,11 +9,9 @@
 
 #include "common/result.hpp"
 #include "common/wire/reply.hpp"
+#include "common/wire/reply_framer.hpp"
 
 namespace gloved::client {
-
-/// Limit on each line of a text reply. The longest, a row of a large MATRIX, has some 300 kB.
-inline constexpr std::size_t kMaxReplyLineBytes = std::size_t{4} << 20;
 
 /// A complete reply, or a piece of a large one. Views the reader's memory: valid until the next
 /// call of the reader.
@@ -26,8 +24,7 @@ struct ReplyPiece {
     const wire::StatusLine* status = nullptr;
 };
 
-/// Append bytes as they arrive, then take replies until `next` returns nullopt. The first byte of a
-/// reply tells text from JSON.
+/// Append bytes as they arrive, then take replies until `next` returns nullopt.
 class ReplyReader {
   public:
     /// Adds bytes.
@@ -44,20 +41,15 @@ class ReplyReader {
 
   private:
     void discard_taken();
-    Result<bool> begin_reply();
-    Result<bool> begin_text();
-    Result<bool> begin_json();
-    Status scan_lines();
-    ReplyPiece take(std::size_t end, bool last);
+    Result<bool> read_status(bool ended);
+    ReplyPiece take(bool last);
 
     std::string buffer_;
-    std::size_t begin_ = 0;       ///< of the bytes that are not taken yet
-    std::size_t scanned_ = 0;     ///< line ends before it are counted
-    std::size_t line_bytes_ = 0;  ///< scanned of a line that has not ended
-    bool in_reply_ = false;       ///< `status_` is the status of the current reply
+    std::size_t begin_ = 0;    ///< of the bytes that are not taken yet
+    std::size_t scanned_ = 0;  ///< the framer has seen the bytes before it
+    wire::ReplyFramer framer_;
+    bool has_status_ = false;  ///< `status_` is the status of the current reply
     bool partly_taken_ = false;
-    std::size_t lines_left_ = 0;
-    bool is_json_ = false;
     wire::StatusLine status_;
 };
 

@@ -88,8 +88,9 @@ TEST(OriginalRequest, QuotesEveryWord) {
 }
 
 TEST(OriginalWords, DropTheFirstWordAndKeepTen) {
-    std::vector<std::string> lines;
-    for (int i = 0; i < 11; ++i) lines.push_back("w" + std::to_string(i) + "\t0.500000");
+    const std::vector<std::string_view> lines = {"w0\t0.9", "w1\t0.8", "w2\t0.8", "w3\t0.7",
+                                                 "w4\t0.7", "w5\t0.6", "w6\t0.6", "w7\t0.5",
+                                                 "w8\t0.5", "w9\t0.4", "w10\t0.4"};
     const auto without = original_words(lines, "w3");
     EXPECT_EQ(without.size(), 10U);
     EXPECT_EQ(without.front(), "w0");

@@ -16,8 +16,10 @@
 namespace gloved::client {
 namespace {
 
-Reply reply(const std::string& status, std::vector<std::string> lines = {}) {
-    return {*wire::parse_status_line(status), std::move(lines)};
+Reply reply(const std::string& status, const std::vector<std::string>& lines = {}) {
+    std::string text = status + '\n';
+    for (const std::string& line : lines) text += line + '\n';
+    return {*wire::parse_status_line(status), text};
 }
 
 const Reply kStats = reply(

@@ -9,6 +9,8 @@
 namespace gloved::client {
 namespace {
 
+using wire::kMaxReplyLineBytes;
+
 /// What came out of the reader: bytes between «[» and «]» where a reply begins and ends, «!CODE»
 /// behind a refusal.
 std::string drain(ReplyReader& reader, std::size_t max_bytes = std::string::npos) {

@@ -10,7 +10,7 @@
 namespace gloved::tests {
 namespace {
 
-/// What a framer finds: «OK» or the code of each reply, with its bytes.
+/// What a framer finds: «OK», the code or «JSON» of each reply, with its bytes.
 std::vector<std::string> replies_in(const std::vector<std::string>& reads) {
     wire::ReplyFramer framer;
     std::vector<std::string> replies;
@@ -26,7 +26,8 @@ std::vector<std::string> replies_in(const std::vector<std::string>& reads) {
             }
             reply.append(begin, reply_end != nullptr ? reply_end : end);
             if (reply_end == nullptr) break;
-            replies.push_back((framer.ok() ? "OK" : std::string(framer.code())) + "|" + reply);
+            const auto code = std::string(framer.ok() ? "OK" : framer.code());
+            replies.push_back((framer.is_json() ? "JSON" : code) + "|" + reply);
             reply.clear();
             begin = reply_end;
         }
@@ -45,13 +46,15 @@ const std::vector<std::string> kReplies = {
     kLongHead + "queen\t0.783441\n",
     "ERR unknown_word \"xyzzy\" is not in the model; near to it: \"OK 1\"\n",
     "OK 1\n" + std::string(300, 'x') + "\n",
+    "{\"ok\":true,\"results\":[]}\n",
     "OK 0\n",
 };
 
 std::vector<std::string> right_replies() {
     std::vector<std::string> right;
     for (const std::string& reply : kReplies) {
-        const std::string what = !reply.starts_with("ERR")       ? "OK"
+        const std::string what = reply.starts_with("{")          ? "JSON"
+                                 : reply.starts_with("OK")       ? "OK"
                                  : reply.starts_with("ERR busy") ? "busy"
                                                                  : "unknown_word";
         right.push_back(what + "|" + reply);
@@ -83,9 +86,9 @@ TEST(ReplyFramer, FindsTheEndOfALargeReply) {
 }
 
 TEST(ReplyFramer, RefusesAnotherProtocol) {
-    for (const char* text : {"\n", "OK\n", "OK \n", "OK x\n", "OK 1x\n", "OK -1\n", "ok 0\n",
-                             "ERR\n", "HTTP/1.1 400 Bad Request\r\n", "{\"ok\":true}\n",
-                             "OK 99999999999999999999999999999999999999999\n"}) {
+    for (const char* text :
+         {"\n", "OK\n", "OK \n", "OK x\n", "OK 1x\n", "OK -1\n", "ok 0\n", "ERR\n",
+          "HTTP/1.1 400 Bad Request\r\n", "OK 99999999999999999999999999999999999999999\n"}) {
         const std::string line = text;
         EXPECT_EQ(replies_in({line}), (std::vector<std::string>{"broken"})) << text;
         for (std::size_t at = 1; at < line.size(); ++at) {

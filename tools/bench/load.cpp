@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "cli/signals.hpp"
+#include "client/connection.hpp"
 #include "common/error_with.hpp"
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
@@ -30,7 +32,6 @@
 #include "common/version.hpp"
 #include "common/wire/reply.hpp"
 #include "kernels/thread_pool.hpp"
-#include "tools/bench/connection.hpp"
 #include "tools/bench/generate.hpp"
 #include "tools/bench/load_report.hpp"
 #include "tools/bench/load_requests.hpp"
@@ -41,6 +42,8 @@ namespace gloved::bench {
 namespace {
 
 using cli::WrongUsage;
+using client::Connection;
+using client::Reply;
 
 constexpr std::uint64_t kMaxConnections = 100'000;
 constexpr std::uint64_t kMaxDepth = 65'536;
@@ -73,27 +76,9 @@ Result<Reply> ask(Connection& connection, const std::string& request) {
     return reply;
 }
 
-/// The value of the line «key TAB value» of a reply to STATS; empty if there is none.
-std::string value_of(const Reply& stats, std::string_view key) {
-    const std::string start = fmt::format("{}\t", key);
-    std::size_t at = 0;
-    if (!stats.lines.starts_with(start)) {
-        at = stats.lines.find("\n" + start);
-        if (at == std::string::npos) return {};
-        ++at;
-    }
-    const std::size_t begin = at + start.size();
-    return stats.lines.substr(begin, stats.lines.find('\n', begin) - begin);
-}
-
-/// Calls `take` for each line of a reply.
-template <class Take>
-void for_each_line(const Reply& reply, const Take& take) {
-    std::string_view rest = reply.lines;
-    for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
-        take(rest.substr(0, end));
-        rest.remove_prefix(end + 1);
-    }
+/// The value of a line of a reply to STATS; empty if there is none.
+std::string_view stat(const Reply& stats, std::string_view key) {
+    return client::value_of(stats, key).value_or("");
 }
 
 /// Frequent words of the daemon's model whose vectors are not zero: those for each first byte.
@@ -101,14 +86,14 @@ Result<std::vector<std::string>> ask_words(Connection& connection, std::size_t m
     std::vector<std::string> words;
     for (int byte = 0x21; byte <= 0xff; ++byte) {
         const auto reply = ask(
-            connection, fmt::format("PREFIX k={} fields=norm {}\n", std::min(kWordsPerByte, max_k),
+            connection, fmt::format("PREFIX k={} fields=norm {}", std::min(kWordsPerByte, max_k),
                                     wire::quote_word(std::string(1, static_cast<char>(byte)))));
         if (!reply) return reply.error();
-        for_each_line(*reply, [&](std::string_view line) {
+        for (const std::string_view line : reply->lines()) {
             const std::size_t tab = line.rfind('\t');
-            if (tab == std::string_view::npos || line.substr(tab + 1) == "0.000000") return;
+            if (tab == std::string_view::npos || line.substr(tab + 1) == "0.000000") continue;
             words.emplace_back(line.substr(0, tab));
-        });
+        }
     }
     if (words.empty()) {
         return Error{ErrorCode::bad_source,
@@ -121,7 +106,7 @@ Result<std::vector<std::string>> ask_words(Connection& connection, std::size_t m
 Result<std::vector<std::string>> read_words(const LoadSettings& settings, const Reply& stats) {
     auto model = format::Model::open(settings.model, format::WithPlanes::no);
     if (!model) return model.error();
-    const std::string served = value_of(stats, "generation");
+    const std::string_view served = stat(stats, "generation");
     if (served != format::hex(model->generation())) {
         return error_with(ErrorCode::mismatch, "{} has generation {}, the daemon's model {}",
                           settings.model, format::hex(model->generation()), served);
@@ -142,9 +127,9 @@ Result<std::vector<std::string>> ask_vectors(Connection& connection,
     std::vector<std::string> vectors;
     for (std::size_t i = 0; i < kVectors; ++i) {
         const std::string& word = words[i * words.size() / kVectors];
-        const auto reply = ask(connection, fmt::format("VEC {}\n", wire::quote_word(word)));
+        const auto reply = ask(connection, fmt::format("VEC {}", wire::quote_word(word)));
         if (!reply) return reply.error();
-        for_each_line(*reply, [&](std::string_view line) { vectors.emplace_back(line); });
+        for (const std::string_view line : reply->lines()) vectors.emplace_back(line);
     }
     if (vectors.empty())
         return Error{ErrorCode::bad_source, "the daemon answers VEC without lines"};
@@ -161,7 +146,7 @@ Result<RequestPool> make_requests(const LoadSettings& settings, Connection& conn
     options.seed = settings.seed;
     if (needs_words(settings.mix)) {
         std::size_t max_k = kWordsPerByte;
-        const std::string text = value_of(stats, "max_k");
+        const std::string_view text = stat(stats, "max_k");
         std::from_chars(text.data(), text.data() + text.size(), max_k);
         auto words =
             settings.model.empty() ? ask_words(connection, max_k) : read_words(settings, stats);
@@ -181,11 +166,13 @@ Status ask_expected(LoadPlan& plan, Connection& connection, double share) {
     std::size_t bytes = 0;
     for (const std::size_t i : choose_checked(plan.pool, plan.parts, share)) {
         if (cli::stop_requested()) return Error{ErrorCode::interrupted, "interrupted"};
-        auto reply = connection.ask(plan.pool.lines(i, i + 1));
+        std::string_view line = plan.pool.lines(i, i + 1);
+        line.remove_suffix(1);
+        auto reply = connection.ask(line);
         if (!reply) return reply.error();
         // The load would be refused as well.
         if (reply->status.code == wire::code_name(ErrorCode::bad_request)) return refused(*reply);
-        bytes += reply->lines.size();
+        bytes += reply->text.size();
         if (bytes > kMaxExpectedBytes) {
             return Error{ErrorCode::bad_source,
                          "the answers to check do not fit into 1 GiB; choose a smaller --check"};
@@ -217,10 +204,12 @@ class ProcessorClock {
 /// The daemon's process; 0 if it is unknown.
 pid_t find_daemon(const LoadSettings& settings, const Connection& connection) {
     if (settings.daemon_pid != 0) return settings.daemon_pid;
-    const pid_t peer = connection.peer();
-    const auto name = read_text(fmt::format("/proc/{}/comm", peer), 64);
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (::getsockopt(connection.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return 0;
+    const auto name = read_text(fmt::format("/proc/{}/comm", peer.pid), 64);
     // It opens the sockets of its services, and is not the one that answers.
-    return name && *name != "systemd\n" ? peer : 0;
+    return name && *name != "systemd\n" ? peer.pid : 0;
 }
 
 /// Lets this process open as many connections as the system allows it.
@@ -294,8 +283,8 @@ void print_header(const LoadSettings& settings, const Reply& stats, pid_t daemon
     note(fmt::format("daemon     {}, model {}: {} x {}, engine {}, generation {}",
                      daemon != 0 ? fmt::format("process {}", daemon)
                                  : "process unknown: name it with --daemon-pid",
-                     value_of(stats, "model"), value_of(stats, "rows"), value_of(stats, "dim"),
-                     value_of(stats, "engine"), value_of(stats, "generation")));
+                     stat(stats, "model"), stat(stats, "rows"), stat(stats, "dim"),
+                     stat(stats, "engine"), stat(stats, "generation")));
     std::vector<std::string> mix;
     for (const MixPart& part : settings.mix)
         mix.push_back(fmt::format("{}={}", part.kind->name, part.weight));
@@ -405,9 +394,9 @@ LoadSettings read_load_settings(const cli::CommandLine& line) {
 
 Status print_load(const LoadSettings& settings) {
     raise_descriptor_limit();
-    auto connection = Connection::open(settings.socket);
+    auto connection = Connection::open({settings.socket}, kReplyTimeout);
     if (!connection) return connection.error();
-    const auto stats = ask(*connection, "STATS\n");
+    const auto stats = ask(*connection, "STATS");
     if (!stats) return stats.error();
     const pid_t daemon = find_daemon(settings, *connection);
     print_header(settings, *stats, daemon);

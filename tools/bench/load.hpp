@@ -39,7 +39,7 @@ LoadSettings read_load_settings(const cli::CommandLine& line);
 /// Runs the load and prints its tables on stdout: answers per second, latencies, and the processor
 /// time of this process and of the daemon. Errors: internal, if an answer is wrong; it is printed
 /// with its request and the expected answer; mismatch, if --model is not what the daemon serves;
-/// unavailable, if the daemon answers nothing or closes a connection; those of connect_to;
+/// unavailable, if the daemon answers nothing or closes a connection; those of client::Connection;
 /// interrupted.
 Status print_load(const LoadSettings& settings);
 

@@ -1,6 +1,5 @@
 #include "tools/bench/load_worker.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -62,17 +61,14 @@ Result<LoadWorker> LoadWorker::create_lone(LoadPlan& plan) {
 }
 
 Status LoadWorker::connect(std::size_t number, std::size_t first_request) {
-    auto fd = connect_to(plan_->socket);
-    if (!fd) return fd.error();
-    if (::fcntl(fd->get(), F_SETFL, O_NONBLOCK) != 0)
-        return system_error(kSocketName, "cannot make it non-blocking", errno);
-    auto peer = std::make_unique<Peer>();
-    peer->fd = *std::move(fd);
+    auto connection = client::Connection::open({plan_->socket}, kReplyTimeout);
+    if (!connection) return connection.error();
+    auto peer = std::make_unique<Peer>(*std::move(connection));
     peer->number = number;
     peer->next = peer->awaited = first_request;
     if (!open_) peer->sent_ns.resize(std::bit_ceil(depth_));
     epoll_event event{EPOLLIN, {.ptr = peer.get()}};
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, peer->fd.get(), &event) != 0)
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, peer->connection.fd(), &event) != 0)
         return system_error(kSocketName, "cannot wait for it", errno);
     peers_.push_back(std::move(peer));
     return {};
@@ -196,8 +192,8 @@ Status LoadWorker::fill(Peer& peer) {
             peer.sent += count;
             outstanding_ += count;
         }
-        const ssize_t taken =
-            ::send(peer.fd.get(), peer.unwritten.data(), peer.unwritten.size(), MSG_NOSIGNAL);
+        const ssize_t taken = ::send(peer.connection.fd(), peer.unwritten.data(),
+                                     peer.unwritten.size(), MSG_NOSIGNAL);
         if (taken < 0 && errno == EINTR) continue;
         if (taken < 0 && errno != EAGAIN) {
             // What it sent before it closed may say why.
@@ -212,14 +208,14 @@ Status LoadWorker::fill(Peer& peer) {
 Status LoadWorker::wait_for_room(Peer& peer, bool wanted) {
     if (peer.waits_for_room == wanted) return {};
     epoll_event event{wanted ? EPOLLIN | EPOLLOUT : EPOLLIN, {.ptr = &peer}};
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, peer.fd.get(), &event) != 0)
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, peer.connection.fd(), &event) != 0)
         return system_error(kSocketName, "cannot wait for it", errno);
     peer.waits_for_room = wanted;
     return {};
 }
 
 Status LoadWorker::read(Peer& peer) {
-    const ssize_t got = ::recv(peer.fd.get(), buffer_.data(), buffer_.size(), 0);
+    const ssize_t got = ::recv(peer.connection.fd(), buffer_.data(), buffer_.size(), 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return {};
     if (got == 0 || (got < 0 && errno == ECONNRESET)) return closed_by_daemon(peer);
     if (got < 0) return system_error(kSocketName, "cannot read", errno);
@@ -242,7 +238,7 @@ Status LoadWorker::take_replies(Peer& peer, const char* begin, const char* end,
             return closed_by_daemon(peer);
         }
         const char* const reply_end = peer.framer.take(begin, end);
-        if (peer.framer.broken()) {
+        if (peer.framer.broken() || peer.framer.is_json()) {
             return Error{ErrorCode::bad_request,
                          "what listens there does not speak gloved's protocol"};
         }
@@ -278,15 +274,14 @@ void LoadWorker::end_reply(Peer& peer, std::int64_t now_ns) {
 }
 
 /// Compares a whole reply, except for its status line, in which a time stands.
-void LoadWorker::check(Peer& peer, const Reply& expected) {
+void LoadWorker::check(Peer& peer, const client::Reply& expected) {
     ++counts_.checked;
     const std::string_view lines = std::string_view(peer.reply).substr(peer.reply.find('\n') + 1);
-    if (expected.status.ok && lines == expected.lines) return;
+    if (expected.status.ok && lines == expected.body()) return;
     ++counts_.wrong;
     if (counts_.first_wrong) return;
-    counts_.first_wrong =
-        WrongAnswer{std::string(plan_->pool.lines(peer.awaited, peer.awaited + 1)),
-                    expected.status_line + expected.lines, peer.reply};
+    counts_.first_wrong = WrongAnswer{
+        std::string(plan_->pool.lines(peer.awaited, peer.awaited + 1)), expected.text, peer.reply};
 }
 
 }  // namespace gloved::bench

@@ -3,18 +3,20 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "client/connection.hpp"
 #include "common/files.hpp"
 #include "common/result.hpp"
 #include "common/wire/reply_framer.hpp"
-#include "tools/bench/connection.hpp"
 #include "tools/bench/load_report.hpp"
 #include "tools/bench/load_requests.hpp"
 
@@ -52,13 +54,16 @@ class OpenLoop {
     std::uint64_t connections_;
 };
 
+/// How long to wait for a connection, and for each reply that is asked for before a load.
+inline constexpr auto kReplyTimeout = std::chrono::seconds(60);
+
 /// What all workers of a load share. Times are nanoseconds of the monotonic clock.
 struct LoadPlan {
     std::string socket;
     RequestPool pool;
     std::size_t parts = 0;  ///< of the mix
     /// What a quiet daemon answered to a request of the pool; nullptr if it is not checked.
-    std::vector<std::unique_ptr<Reply>> expected{};
+    std::vector<std::unique_ptr<client::Reply>> expected{};
     std::size_t connections = 0;      ///< of all workers but the lone client
     std::size_t depth = 0;            ///< closed loop: requests ahead of replies, per connection
     std::optional<OpenLoop> open{};   ///< nullopt: closed loop
@@ -72,7 +77,7 @@ struct LoadPlan {
 class LoadWorker {
   public:
     /// Connects connection number `first`, first + step … of the plan. The plan must outlive it.
-    /// Errors: those of connect_to; io.
+    /// Errors: those of client::Connection::open; io.
     static Result<LoadWorker> create(LoadPlan& plan, std::size_t first, std::size_t step);
     /// Connects a client that asks one request at a time.
     static Result<LoadWorker> create_lone(LoadPlan& plan);
@@ -87,8 +92,10 @@ class LoadWorker {
   private:
     /// One connection.
     struct Peer {
-        UniqueFd fd;
-        std::size_t number = 0;  // among the connections of the plan
+        explicit Peer(client::Connection opened) : connection(std::move(opened)) {}
+
+        client::Connection connection;  // whose socket alone is used
+        std::size_t number = 0;         // among the connections of the plan
         wire::ReplyFramer framer{};
         std::uint64_t sent = 0;               // requests, with those of `unwritten`
         std::uint64_t answered = 0;           // requests
@@ -113,7 +120,7 @@ class LoadWorker {
     Status read(Peer& peer);
     Status take_replies(Peer& peer, const char* begin, const char* end, std::int64_t now_ns);
     void end_reply(Peer& peer, std::int64_t now_ns);
-    void check(Peer& peer, const Reply& expected);
+    void check(Peer& peer, const client::Reply& expected);
     Error closed_by_daemon(const Peer& peer) const;
     std::int64_t next_due_ns() const;
 
