@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
-import math
-import operator
 from numbers import Integral
 from typing import (
     TYPE_CHECKING,
@@ -23,130 +20,26 @@ from typing import (
     Union,
 )
 
-from . import _evaluation, _reply, _snapshot, _socket, _vectors, requests
-from ._keyed_call import Call, is_askable, is_key, not_present
+from . import _evaluation, _snapshot, _socket, _vectors, requests
+from ._keyed_absent import OTHER_MODEL, ExplainsAbsent, explain_absent
+from ._keyed_arguments import keys_of, refuse_all, top_of, weighted_keys
+from ._keyed_call import Call, is_askable, is_key
+from ._keyed_evaluation import analogy_sections, pair_similarities
+from ._keyed_near import Hits, closer_than, index_of, nearest, nearest_cosmul, nearest_each, rank
 from ._one_model import of_one_model
-from ._wire import Request, line, quote
 from .client import Client
-from .errors import BadRequest, GlovedError, TooLong, UnknownWord, ZeroVector, copy_to_raise
+from .errors import TooLong, UnknownWord, ZeroVector
 
 if TYPE_CHECKING:
     from ._vectors import Vector
 
 T = TypeVar("T")
-Hits = List[Tuple[str, float]]
 Key = Union[str, int]
 
 _logger = logging.getLogger(__name__)
 
-_MAX_COUNT = 2**32 - 1
-_COSMUL_EPSILON = 0.000001
 
-_OTHER_MODEL = "another set of words is another model: write a text file, see gloved-convert(1)"
-_LOADING = "the daemon has the vectors loaded: convert them once with gloved-convert, then connect"
-_NO_ATTRIBUTES = "gloved keeps words and vectors alone; get_index() tells the frequency rank"
-_INSTEAD = {
-    "add_vector": _OTHER_MODEL,
-    "add_vectors": _OTHER_MODEL,
-    "allocate_vecattrs": _NO_ATTRIBUTES,
-    "fill_norms": "the daemon has the norms; get_vector(key, norm=True) gives a vector of length 1",
-    "get": "use get_vector(key) and except KeyError, or get_index(key, default)",
-    "get_vecattr": _NO_ATTRIBUTES,
-    "index2entity": "use index_to_key",
-    "index2word": "use index_to_key",
-    "init_sims": "nothing needs to be prepared: leave it out",
-    "intersect_word2vec_format": _OTHER_MODEL,
-    "load": _LOADING,
-    "load_word2vec_format": _LOADING,
-    "resize_vectors": _OTHER_MODEL,
-    "save": "the model's files are the daemon's; gloved-convert --export writes them as text",
-    "save_word2vec_format": "gloved-convert --export writes a model as text",
-    "set_vecattr": _NO_ATTRIBUTES,
-    "sort_by_descending_frequency": "words are in order of frequency already",
-    "syn0": "use vectors",
-    "syn0norm": "use get_normed_vectors()",
-    "unit_normalize_all": "get_normed_vectors() gives vectors of length 1",
-    "vectors_for_all": "get_vectors(words) gives the vectors of words as one array",
-    "vectors_norm": "use get_normed_vectors()",
-    "vocab": "use key_to_index and index_to_key",
-    "wmdistance": "take vectors with get_vectors(words), and a library for the transport problem",
-    "word_vec": "use get_vector(key)",
-    "wv": "this object is the KeyedVectors: leave out .wv",
-    "words_closer_than": "use closer_than(key1, key2)",
-}
-
-
-def _explain_absent(name: str) -> NoReturn:
-    if name in _INSTEAD:
-        raise AttributeError(f"gloved's KeyedVectors has no {name}: {_INSTEAD[name]}")
-    raise AttributeError(f"gloved's KeyedVectors has no attribute {name!r}")
-
-
-class _ExplainsAbsent(type):
-    """So that KeyedVectors.load(…) tells what to do instead, too."""
-
-    def __getattr__(cls, name: str) -> Any:
-        _explain_absent(name)
-
-
-def _listed(value: Any) -> Any:
-    """The keys of an argument that may be None, one key or vector, a matrix, or a list."""
-    if value is None:
-        return []
-    if is_key(value):
-        return [value]
-    if _vectors.is_vector(value):
-        return list(value) if getattr(value, "ndim", 1) == 2 else [value]
-    return value
-
-
-def _both(positive: Any, negative: Any) -> List[Any]:
-    try:
-        return list(positive + negative)
-    except TypeError:
-        raise TypeError(
-            "positive and negative are lists of keys, not"
-            f" {type(positive).__name__} and {type(negative).__name__}"
-        ) from None
-
-
-def _weighted(pair: Any) -> Tuple[Any, float]:
-    """The key and the weight of a pair."""
-    try:
-        key, weight = pair
-        return key, float(weight)
-    except (TypeError, ValueError):
-        raise TypeError(
-            "positive and negative have keys, vectors, and pairs of one and its weight, not"
-            f" {type(pair).__name__}"
-        ) from None
-
-
-def _top(restrict_vocab: Optional[int], name: str = "restrict_vocab") -> Optional[int]:
-    """The protocol's top= for restrict_vocab, which gensim ignores if it is 0."""
-    if restrict_vocab is None:
-        return None
-    try:
-        count = operator.index(restrict_vocab)
-    except TypeError:
-        raise TypeError(
-            f"{name} is a number: how many of the most frequent words are searched, not"
-            f" {type(restrict_vocab).__name__}. To search a list of words, see within= of"
-            " client.near()"
-        ) from None
-    if count < 0:
-        raise ValueError(f"{name} is a number of words, not {count}")
-    return min(count, _MAX_COUNT) or None
-
-
-def _refuse_all(topn: object, remedy: str) -> None:
-    if topn is None:
-        raise NotImplementedError(f"topn=None, scores of all words, is not answered: {remedy}")
-    if not isinstance(topn, Integral):
-        raise TypeError(f"topn is an int, not {type(topn).__name__}")
-
-
-class KeyedVectors(metaclass=_ExplainsAbsent):
+class KeyedVectors(metaclass=ExplainsAbsent):
     """The words and vectors of a model, with the methods of gensim's KeyedVectors.
 
     connect() makes one; KeyedVectors(client) takes a Client. Threads may share it.
@@ -182,7 +75,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         self._cache = _snapshot.Cache(client)
 
     def __getattr__(self, name: str) -> Any:
-        _explain_absent(name)
+        explain_absent(name)
 
     def __reduce__(self) -> Tuple[Any, ...]:
         """A copy, or what another process unpickles, asks the same daemon."""
@@ -255,7 +148,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         Returns the default, if it is not None, for an unknown key. An int that is an index is
         returned as it is. UnknownWord: the key is unknown.
         """
-        return self._call(lambda call: _index(call, key, default))
+        return self._call(lambda call: index_of(call, key, default))
 
     def has_index_for(self, key: Key) -> bool:
         """Whether the model has the key."""
@@ -297,11 +190,11 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
         """TypeError: a model cannot be changed."""
-        raise TypeError(f"a vector cannot be set; {_OTHER_MODEL}")
+        raise TypeError(f"a vector cannot be set; {OTHER_MODEL}")
 
     def __delitem__(self, key: object) -> NoReturn:
         """TypeError: a model cannot be changed."""
-        raise TypeError(f"a word cannot be deleted; {_OTHER_MODEL}")
+        raise TypeError(f"a word cannot be deleted; {OTHER_MODEL}")
 
     def __iter__(self) -> NoReturn:
         """TypeError: one request for each of all words would take long."""
@@ -386,7 +279,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         """
         if isinstance(topn, Integral) and topn < 1:
             return []
-        _refuse_all(topn, "1 - distances(word) has them, in the order of index_to_key")
+        refuse_all(topn, "1 - distances(word) has them, in the order of index_to_key")
         if indexer is not None:
             raise NotImplementedError("indexer= is not used: answers are exact without an index")
         if clip_start and not restrict_vocab:
@@ -394,16 +287,11 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
                 "clip_start= is not answered: restrict_vocab= searches the most frequent words;"
                 " with topn larger, filter the answer by get_index()"
             )
-        added = _listed(positive)
-        keys = _both(added, _listed(negative))
-        weights = [1.0] * len(added) + [-1.0] * (len(keys) - len(added))
-        for index, key in enumerate(keys):
-            if not is_key(key) and not _vectors.is_vector(key):
-                keys[index], weights[index] = _weighted(key)
+        keys, weights = weighted_keys(positive, negative)
         if not keys:
             raise ValueError("there are no keys to search with")
-        top = _top(restrict_vocab) or _top(clip_end, "clip_end")
-        return self._call(lambda call: _near(call, keys, weights, call.k(topn), top))
+        top = top_of(restrict_vocab) or top_of(clip_end, "clip_end")
+        return self._call(lambda call: nearest(call, keys, weights, call.k(topn), top))
 
     def similar_by_word(
         self, word: Key, topn: Optional[int] = 10, restrict_vocab: Optional[int] = None
@@ -441,40 +329,10 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         UnknownWord: a word is unknown. It is raised in its turn, and ends the iteration. So does
         ModelReplaced: the daemon has loaded another model since the first answer.
         """
-        _refuse_all(topn, "1 - distances(word) has them, in the order of index_to_key")
+        refuse_all(topn, "1 - distances(word) has them, in the order of index_to_key")
         if topn < 1:
             return ([] for _ in words)
-        return self._near_each(words, topn, _top(restrict_vocab), ignore_missing)
-
-    def _near_each(
-        self, keys: Iterable[Any], topn: int, top: Optional[int], ignore_missing: bool
-    ) -> Iterator[Hits]:
-        call = Call(self._cache)
-        keys = iter(keys)
-        first = list(itertools.islice(keys, 1))
-        if first and isinstance(first[0], Integral):
-            # Read all words before requests of others are under way.
-            call.snapshot()
-
-        def ask(key: Any) -> Request[Any]:
-            try:
-                word = call.word(key)
-            except UnknownWord as error:
-                # It is raised when the answers before it have come.
-                missing = error.with_traceback(None)
-                return Request(requests.has(("a",)).line, lambda reply: missing)
-            return Request(head + quote(word).encode("utf-8", "surrogateescape"), _reply.hits)
-
-        # Written once: the rest of a request is its word.
-        options = [("k", call.k(topn)), ("top", top), ("unknown", "error"), ("case", "exact")]
-        head = line("NEAR", options, ()) + b" "
-        accepted = (UnknownWord, ZeroVector) if ignore_missing else ()
-        for answer in call.ask_all(map(ask, itertools.chain(first, keys)), accepted):
-            if isinstance(answer, GlovedError):
-                if not ignore_missing:
-                    raise copy_to_raise(answer)
-                answer = []
-            yield answer
+        return nearest_each(self._cache, words, topn, top_of(restrict_vocab), ignore_missing)
 
     def most_similar_cosmul(
         self,
@@ -497,15 +355,15 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         """
         if isinstance(topn, Integral) and topn < 1:
             return []
-        _refuse_all(topn, "ask for as many as the daemon's max_k")
-        listed = _listed(positive)
-        keys = _both(listed, _listed(negative))
+        refuse_all(topn, "ask for as many as the daemon's max_k")
+        keys, positives = keys_of(positive, negative)
         for key in keys:
             if not is_key(key) and not _vectors.is_vector(key):
                 hash(key)  # TypeError: a list, or a pair of a vector, is no key at all.
                 raise ValueError(f"most_similar_cosmul takes keys without weights, not {key!r}")
-        top = _top(restrict_vocab)
-        return self._call(lambda call: _cosmul(call, keys, len(listed), topn, top))
+        top = top_of(restrict_vocab)
+        return self._call(lambda call: nearest_cosmul(call, keys, positives, topn, top))
+
     # Comparisons
 
     def similarity(self, w1: Key, w2: Key) -> float:
@@ -551,7 +409,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
 
         UnknownWord: a key is unknown.
         """
-        return self._call(lambda call: _rank(call, call.word(key1), call.word(key2)))
+        return self._call(lambda call: rank(call, call.word(key1), call.word(key2)))
 
     def closer_than(self, key1: Key, key2: Key) -> List[str]:
         """The words that are closer to key1 than key2 is, most frequent first.
@@ -559,7 +417,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         If they are more than the daemon's max_k, all vectors are read: see `vectors`.
         UnknownWord: a key is unknown.
         """
-        return self._call(lambda call: _closer_than(call, call.word(key1), call.word(key2)))
+        return self._call(lambda call: closer_than(call, call.word(key1), call.word(key2)))
 
     def doesnt_match(self, words: Iterable[Key]) -> Key:
         """The word that does not match the others: the one with the smallest cosine to their mean.
@@ -650,14 +508,14 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
 
         Leeuwenberg and others, 2016. UnknownWord: a word is unknown. ValueError: topn is below 1.
         """
-        _refuse_all(topn, "a number of neighbours is wanted")
+        refuse_all(topn, "a number of neighbours is wanted")
         # Before a word that is unknown, as in gensim.
         if topn < 1:
             raise ValueError(f"topn is {topn}: there are no neighbours to compare with")
 
         def ask(call: Call) -> float:
             a, b = call.word(wa), call.word(wb)
-            near = _near(call, [a], [1.0], call.k(topn), None)
+            near = nearest(call, [a], [1.0], call.k(topn), None)
             if not near:
                 raise ValueError("the word has no neighbours to compare with")
             return call.similarity(a, b) / sum(score for _, score in near)
@@ -693,17 +551,12 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
             raise NotImplementedError(
                 "similarity_function= is most_similar; gloved-eval --method mul asks by 3CosMul"
             )
-        top = _top(restrict_vocab)
+        top = top_of(restrict_vocab)
         read = list(_evaluation.analogies(analogies, case_insensitive))
 
-        def ask(call: Call) -> List[Dict[str, Any]]:
-            known = _evaluated(call, top, case_insensitive)
-            return [
-                _section(call, name, questions, known, top, case_insensitive, dummy4unknown)
-                for name, questions in read
-            ]
-
-        sections = self._call(ask)
+        sections = self._call(
+            lambda call: analogy_sections(call, read, top, case_insensitive, dummy4unknown)
+        )
         total: Dict[str, Any] = {"section": "Total accuracy"}
         for outcome in ("correct", "incorrect"):
             total[outcome] = [each for section in sections for each in section[outcome]]
@@ -735,23 +588,10 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         ValueError: no pair counts, or only one.
         """
         lines = _evaluation.pairs(pairs, delimiter, encoding, case_insensitive)
-        top = _top(restrict_vocab)
-
-        def ask(call: Call) -> List[Optional[float]]:
-            """The similarity of each pair; None if a word is unknown."""
-            known = _evaluated(call, top, case_insensitive)
-            asked = [
-                (known[first], known[second])
-                for first, second, _ in lines
-                if first in known and second in known
-            ]
-            answers = iter(call.similarities(asked))
-            return [
-                next(answers) if first in known and second in known else None
-                for first, second, _ in lines
-            ]
-
-        similarities = self._call(ask)
+        top = top_of(restrict_vocab)
+        similarities = self._call(
+            lambda call: pair_similarities(call, lines, top, case_insensitive)
+        )
         gold, ours = [], []
         for (_, _, score), similarity in zip(lines, similarities):
             if similarity is not None or dummy4unknown:
@@ -763,210 +603,6 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         pearson, spearman = _evaluation.pearson(gold, ours), _evaluation.spearman(gold, ours)
         _logger.info("%s: Pearson %.4f, Spearman %.4f", pairs, pearson[0], spearman[0])
         return pearson, spearman, unknown_percent
-
-
-def _index(call: Call, key: Any, default: Optional[int]) -> int:
-    """get_index() of a key."""
-    index: Any = None
-    if isinstance(key, str):
-        if is_askable(key):
-            has = requests.has([key], fields="rank", case="exact")
-            index = next((rank for rank, _ in call.ask(Request(has.line, _reply.ranks))), None)
-    elif isinstance(key, Integral):
-        index = key if 0 <= int(key) < call.rows() else None
-    else:
-        hash(key)  # TypeError: a list is no key, known or not.
-    if index is not None:
-        return index  # type: ignore[no-any-return]
-    if default is not None:
-        return default
-    if isinstance(key, str) and is_askable(key):
-        # Raises with the daemon's suggestions.
-        call.vector(key)
-    raise not_present(key)
-
-
-def _near(
-    call: Call, keys: List[Any], weights: List[float], k: int, top: Optional[int]
-) -> Hits:
-    """most_similar() of keys and vectors with their weights."""
-    words = [key if _vectors.is_vector(key) else call.word(key) for key in keys]
-    if all(isinstance(word, str) for word in words):
-        try:
-            if weights == [1.0]:
-                # As it is: the scores are those of similarity(), and may be stored.
-                request = requests.near(words[0], k=k, top=top, unknown="error", case="exact")
-            else:
-                terms = list(zip(words, weights))
-                request = requests.near(
-                    terms, k=k, top=top, norm="unit", unknown="error", case="exact"
-                )
-            return call.ask(Request(request.line, _reply.hits))
-        except TooLong:
-            pass
-    # The daemon adds up words only. Add here, and drop the words from a longer answer.
-    mean = _vectors.unit(call.mean(words, weights, True, False))
-    dropped = {word for word in words if isinstance(word, str)}
-    near = requests.near_vector(mean, k=call.k(k + len(dropped)), top=top)
-    found = call.ask(Request(near.line, _reply.hits))
-    return [hit for hit in found if hit[0] not in dropped][:k]
-
-
-def _cosmul(
-    call: Call, keys: List[Any], positives: int, topn: Any, top: Optional[int]
-) -> Hits:
-    """most_similar_cosmul() of keys and vectors; the first ones are positive."""
-    keys = [key if _vectors.is_vector(key) else call.word(key) for key in keys]
-    added, subtracted = keys[:positives], keys[positives:]
-    shape = (len(added), len(subtracted))
-    are_words = all(isinstance(key, str) for key in keys)
-    k = call.k(topn)
-    if are_words and shape == (2, 1):
-        analogy = requests.analogy(
-            subtracted[0], *added, method="mul", k=k, top=top, case="exact"
-        )
-        return call.ask(Request(analogy.line, _reply.hits))
-    if are_words and shape == (1, 0):
-        near = requests.near(added[0], k=k, top=top, unknown="error", case="exact")
-        hits = call.ask(Request(near.line, _reply.hits))
-        return [(word, (1 + score) / 2 / (1 + _COSMUL_EPSILON)) for word, score in hits]
-    words = [key for key in keys if isinstance(key, str)]
-    if words:
-        # Raises UnknownWord, with suggestions.
-        call.vectors(words)
-    if not added:
-        raise ValueError("there is no positive key to search with")
-    return _cosmul_of_all(call.snapshot(vectors=True), added, subtracted, int(topn), top)
-
-
-def _cosmul_of_all(
-    snapshot: _snapshot.Snapshot,
-    added: List[Any],
-    subtracted: List[Any],
-    topn: int,
-    top: Optional[int],
-) -> Hits:
-    vectors = snapshot.vectors
-    assert vectors is not None
-    terms = [
-        _vectors.unit(vectors[snapshot.place(key)]) if isinstance(key, str) else key
-        for key in added + subtracted
-    ]
-    positives = len(added)
-    scores = _vectors.cosmul_scores(
-        vectors[:top],
-        snapshot.norms[:top],
-        terms[:positives],
-        terms[positives:],
-        _COSMUL_EPSILON,
-    )
-    excluded = {word for word in added + subtracted if isinstance(word, str)}
-    best = _vectors.largest(scores, topn + len(excluded))
-    hits = [(snapshot.words[index], float(scores[index])) for index in best]
-    hits = [hit for hit in hits if hit[0] not in excluded]
-    hits.sort(key=lambda hit: (-hit[1], hit[0].encode("utf-8", "surrogateescape")))
-    return hits[:topn]
-
-
-def _rank(call: Call, first: str, second: str) -> int:
-    try:
-        return call.ask(requests.rank(first, second, unknown="error", case="exact"))
-    except ZeroVector:
-        return 1
-
-
-def _closer_than(call: Call, first: str, second: str) -> List[str]:
-    """closer_than() of two words."""
-    place = _rank(call, first, second)
-    if place == 1:
-        return []
-    try:
-        near = requests.near(first, k=place, fields="rank", unknown="error", case="exact")
-        return call.ask(Request(near.line, _reply.closer))
-    except BadRequest:
-        # More than the daemon's max_k.
-        return _closer_of_all(call, call.snapshot(vectors=True), first, second)
-
-
-# Beyond what sums of float64 in another order may differ by.
-_NEARLY_EQUAL = 1e-9
-
-
-def _closer_of_all(
-    call: Call, snapshot: _snapshot.Snapshot, first: str, second: str
-) -> List[str]:
-    """The words that are closer to the first word than the second is, by a look at all.
-
-    Cosines that nearly equal the limit are asked for: they are compared as the daemon's.
-    """
-    vectors = snapshot.vectors
-    assert vectors is not None
-    # The cosine of a zero vector is NaN here, and 0 in answers.
-    cosines = [
-        0.0 if math.isnan(each) else float(each)
-        for each in _vectors.cosines(vectors[snapshot.place(first)], vectors)
-    ]
-    limit = cosines[snapshot.place(second)]
-    unsure = [
-        word
-        for word, cosine in zip(snapshot.words, cosines)
-        if abs(cosine - limit) <= _NEARLY_EQUAL
-    ]
-    exact = dict(zip(unsure, call.similarities([(first, word) for word in unsure])))
-    return [
-        word
-        for word, cosine in zip(snapshot.words, cosines)
-        if word != first and exact.get(word, cosine) > exact[second]
-    ]
-
-
-def _evaluated(call: Call, top: Optional[int], case_insensitive: bool) -> Dict[str, str]:
-    """The words that questions may have, as files have them; each with its most frequent form."""
-    words = call.snapshot().words[:top]
-    return {word.upper() if case_insensitive else word: word for word in reversed(words)}
-
-
-def _section(
-    call: Call,
-    name: str,
-    questions: List[Tuple[str, str, str, str]],
-    known: Dict[str, str],
-    top: Optional[int],
-    case_insensitive: bool,
-    dummy4unknown: bool,
-) -> Dict[str, Any]:
-    """The right and the wrong answers to the questions of a section."""
-    right: Dict[Tuple[str, ...], bool] = {}
-    asked = [each for each in questions if all(word in known for word in each)]
-    answers = call.ask_all(
-        (
-            Request(
-                requests.near(
-                    [(known[b], 1.0), (known[c], 1.0), (known[a], -1.0)],
-                    k=5,
-                    top=top,
-                    norm="unit",
-                    unknown="error",
-                    case="exact",
-                ).line,
-                _reply.hits,
-            )
-            for a, b, c, _ in asked
-        ),
-        accepted=(ZeroVector,),
-    )
-    for answer, question in zip(answers, asked):
-        predicted = None
-        for word, _ in [] if isinstance(answer, ZeroVector) else answer:
-            predicted = word.upper() if case_insensitive else word
-            if predicted in known and predicted not in question[:3]:
-                break
-        right[question] = predicted == question[3]
-    section: Dict[str, Any] = {"section": name, "correct": [], "incorrect": []}
-    for question in questions:
-        if question in right or dummy4unknown:
-            section["correct" if right.get(question) else "incorrect"].append(question)
-    return section
 
 
 def _log_share(section: Dict[str, Any]) -> float:

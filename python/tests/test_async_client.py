@@ -17,7 +17,7 @@ from fake import OK, Peer, serving
 from test_pool import in_child
 
 import gloved
-from gloved import aio, requests
+from gloved import _dispatcher, requests
 from gloved._wire import MAX_UNANSWERED
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         return result
 
     result = asyncio.run(checked())
-    links = [each for each in gc.get_objects() if isinstance(each, aio._Link)]
+    links = [each for each in gc.get_objects() if isinstance(each, _dispatcher._Link)]
     # One that could not connect has no socket.
     sockets = [vars(link).get("_socket") for link in links]
     assert [each for each in sockets if each is not None and each.fileno() >= 0] == []

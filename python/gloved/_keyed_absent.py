@@ -1,0 +1,52 @@
+"""What gensim's KeyedVectors has and gloved's has not, and what to use instead."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+OTHER_MODEL = "another set of words is another model: write a text file, see gloved-convert(1)"
+_LOADING = "the daemon has the vectors loaded: convert them once with gloved-convert, then connect"
+_NO_ATTRIBUTES = "gloved keeps words and vectors alone; get_index() tells the frequency rank"
+_INSTEAD = {
+    "add_vector": OTHER_MODEL,
+    "add_vectors": OTHER_MODEL,
+    "allocate_vecattrs": _NO_ATTRIBUTES,
+    "fill_norms": "the daemon has the norms; get_vector(key, norm=True) gives a vector of length 1",
+    "get": "use get_vector(key) and except KeyError, or get_index(key, default)",
+    "get_vecattr": _NO_ATTRIBUTES,
+    "index2entity": "use index_to_key",
+    "index2word": "use index_to_key",
+    "init_sims": "nothing needs to be prepared: leave it out",
+    "intersect_word2vec_format": OTHER_MODEL,
+    "load": _LOADING,
+    "load_word2vec_format": _LOADING,
+    "resize_vectors": OTHER_MODEL,
+    "save": "the model's files are the daemon's; gloved-convert --export writes them as text",
+    "save_word2vec_format": "gloved-convert --export writes a model as text",
+    "set_vecattr": _NO_ATTRIBUTES,
+    "sort_by_descending_frequency": "words are in order of frequency already",
+    "syn0": "use vectors",
+    "syn0norm": "use get_normed_vectors()",
+    "unit_normalize_all": "get_normed_vectors() gives vectors of length 1",
+    "vectors_for_all": "get_vectors(words) gives the vectors of words as one array",
+    "vectors_norm": "use get_normed_vectors()",
+    "vocab": "use key_to_index and index_to_key",
+    "wmdistance": "take vectors with get_vectors(words), and a library for the transport problem",
+    "word_vec": "use get_vector(key)",
+    "wv": "this object is the KeyedVectors: leave out .wv",
+    "words_closer_than": "use closer_than(key1, key2)",
+}
+
+
+def explain_absent(name: str) -> NoReturn:
+    """Raises the AttributeError of a name that KeyedVectors has not."""
+    if name in _INSTEAD:
+        raise AttributeError(f"gloved's KeyedVectors has no {name}: {_INSTEAD[name]}")
+    raise AttributeError(f"gloved's KeyedVectors has no attribute {name!r}")
+
+
+class ExplainsAbsent(type):
+    """The type of KeyedVectors, so that KeyedVectors.load(…) tells what to do instead, too."""
+
+    def __getattr__(cls, name: str) -> Any:
+        explain_absent(name)

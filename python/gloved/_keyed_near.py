@@ -1,0 +1,205 @@
+"""The answers of KeyedVectors that take more than one request, or are not the daemon's alone."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from numbers import Integral
+from typing import Any, Iterable, Iterator, List, Optional, Tuple
+
+from . import _reply, _snapshot, _vectors, requests
+from ._keyed_call import Call, is_askable, not_present
+from ._wire import Request, line, quote
+from .errors import BadRequest, GlovedError, TooLong, UnknownWord, ZeroVector, copy_to_raise
+
+Hits = List[Tuple[str, float]]
+
+_COSMUL_EPSILON = 0.000001
+
+
+def index_of(call: Call, key: Any, default: Optional[int]) -> int:
+    """get_index() of a key."""
+    index: Any = None
+    if isinstance(key, str):
+        if is_askable(key):
+            has = requests.has([key], fields="rank", case="exact")
+            index = next((rank for rank, _ in call.ask(Request(has.line, _reply.ranks))), None)
+    elif isinstance(key, Integral):
+        index = key if 0 <= int(key) < call.rows() else None
+    else:
+        hash(key)  # TypeError: a list is no key, known or not.
+    if index is not None:
+        return index  # type: ignore[no-any-return]
+    if default is not None:
+        return default
+    if isinstance(key, str) and is_askable(key):
+        # Raises with the daemon's suggestions.
+        call.vector(key)
+    raise not_present(key)
+
+
+def nearest(
+    call: Call, keys: List[Any], weights: List[float], k: int, top: Optional[int]
+) -> Hits:
+    """most_similar() of keys and vectors with their weights."""
+    words = [key if _vectors.is_vector(key) else call.word(key) for key in keys]
+    if all(isinstance(word, str) for word in words):
+        try:
+            if weights == [1.0]:
+                # As it is: the scores are those of similarity(), and may be stored.
+                request = requests.near(words[0], k=k, top=top, unknown="error", case="exact")
+            else:
+                terms = list(zip(words, weights))
+                request = requests.near(
+                    terms, k=k, top=top, norm="unit", unknown="error", case="exact"
+                )
+            return call.ask(Request(request.line, _reply.hits))
+        except TooLong:
+            pass
+    # The daemon adds up words only. Add here, and drop the words from a longer answer.
+    mean = _vectors.unit(call.mean(words, weights, True, False))
+    dropped = {word for word in words if isinstance(word, str)}
+    near = requests.near_vector(mean, k=call.k(k + len(dropped)), top=top)
+    found = call.ask(Request(near.line, _reply.hits))
+    return [hit for hit in found if hit[0] not in dropped][:k]
+
+
+def nearest_each(
+    cache: _snapshot.Cache, keys: Iterable[Any], topn: int, top: Optional[int], ignore_missing: bool
+) -> Iterator[Hits]:
+    """most_similar_many() of keys."""
+    call = Call(cache)
+    keys = iter(keys)
+    first = list(itertools.islice(keys, 1))
+    if first and isinstance(first[0], Integral):
+        # Read all words before requests of others are under way.
+        call.snapshot()
+
+    def ask(key: Any) -> Request[Any]:
+        try:
+            word = call.word(key)
+        except UnknownWord as error:
+            # It is raised when the answers before it have come.
+            missing = error.with_traceback(None)
+            return Request(requests.has(("a",)).line, lambda reply: missing)
+        return Request(head + quote(word).encode("utf-8", "surrogateescape"), _reply.hits)
+
+    # Written once: the rest of a request is its word.
+    options = [("k", call.k(topn)), ("top", top), ("unknown", "error"), ("case", "exact")]
+    head = line("NEAR", options, ()) + b" "
+    accepted = (UnknownWord, ZeroVector) if ignore_missing else ()
+    for answer in call.ask_all(map(ask, itertools.chain(first, keys)), accepted):
+        if isinstance(answer, GlovedError):
+            if not ignore_missing:
+                raise copy_to_raise(answer)
+            answer = []
+        yield answer
+
+
+def nearest_cosmul(
+    call: Call, keys: List[Any], positives: int, topn: Any, top: Optional[int]
+) -> Hits:
+    """most_similar_cosmul() of keys and vectors; the first ones are positive."""
+    keys = [key if _vectors.is_vector(key) else call.word(key) for key in keys]
+    added, subtracted = keys[:positives], keys[positives:]
+    shape = (len(added), len(subtracted))
+    are_words = all(isinstance(key, str) for key in keys)
+    k = call.k(topn)
+    if are_words and shape == (2, 1):
+        analogy = requests.analogy(
+            subtracted[0], *added, method="mul", k=k, top=top, case="exact"
+        )
+        return call.ask(Request(analogy.line, _reply.hits))
+    if are_words and shape == (1, 0):
+        near = requests.near(added[0], k=k, top=top, unknown="error", case="exact")
+        hits = call.ask(Request(near.line, _reply.hits))
+        return [(word, (1 + score) / 2 / (1 + _COSMUL_EPSILON)) for word, score in hits]
+    words = [key for key in keys if isinstance(key, str)]
+    if words:
+        # Raises UnknownWord, with suggestions.
+        call.vectors(words)
+    if not added:
+        raise ValueError("there is no positive key to search with")
+    return _cosmul_of_all(call.snapshot(vectors=True), added, subtracted, int(topn), top)
+
+
+def _cosmul_of_all(
+    snapshot: _snapshot.Snapshot,
+    added: List[Any],
+    subtracted: List[Any],
+    topn: int,
+    top: Optional[int],
+) -> Hits:
+    vectors = snapshot.vectors
+    assert vectors is not None
+    terms = [
+        _vectors.unit(vectors[snapshot.place(key)]) if isinstance(key, str) else key
+        for key in added + subtracted
+    ]
+    positives = len(added)
+    scores = _vectors.cosmul_scores(
+        vectors[:top],
+        snapshot.norms[:top],
+        terms[:positives],
+        terms[positives:],
+        _COSMUL_EPSILON,
+    )
+    excluded = {word for word in added + subtracted if isinstance(word, str)}
+    best = _vectors.largest(scores, topn + len(excluded))
+    hits = [(snapshot.words[index], float(scores[index])) for index in best]
+    hits = [hit for hit in hits if hit[0] not in excluded]
+    hits.sort(key=lambda hit: (-hit[1], hit[0].encode("utf-8", "surrogateescape")))
+    return hits[:topn]
+
+
+def rank(call: Call, first: str, second: str) -> int:
+    """rank() of two words."""
+    try:
+        return call.ask(requests.rank(first, second, unknown="error", case="exact"))
+    except ZeroVector:
+        return 1
+
+
+def closer_than(call: Call, first: str, second: str) -> List[str]:
+    """closer_than() of two words."""
+    place = rank(call, first, second)
+    if place == 1:
+        return []
+    try:
+        near = requests.near(first, k=place, fields="rank", unknown="error", case="exact")
+        return call.ask(Request(near.line, _reply.closer))
+    except BadRequest:
+        # More than the daemon's max_k.
+        return _closer_of_all(call, call.snapshot(vectors=True), first, second)
+
+
+# Beyond what sums of float64 in another order may differ by.
+_NEARLY_EQUAL = 1e-9
+
+
+def _closer_of_all(
+    call: Call, snapshot: _snapshot.Snapshot, first: str, second: str
+) -> List[str]:
+    """The words that are closer to the first word than the second is, by a look at all.
+
+    Cosines that nearly equal the limit are asked for: they are compared as the daemon's.
+    """
+    vectors = snapshot.vectors
+    assert vectors is not None
+    # The cosine of a zero vector is NaN here, and 0 in answers.
+    cosines = [
+        0.0 if math.isnan(each) else float(each)
+        for each in _vectors.cosines(vectors[snapshot.place(first)], vectors)
+    ]
+    limit = cosines[snapshot.place(second)]
+    unsure = [
+        word
+        for word, cosine in zip(snapshot.words, cosines)
+        if abs(cosine - limit) <= _NEARLY_EQUAL
+    ]
+    exact = dict(zip(unsure, call.similarities([(first, word) for word in unsure])))
+    return [
+        word
+        for word, cosine in zip(snapshot.words, cosines)
+        if word != first and exact.get(word, cosine) > exact[second]
+    ]
