@@ -23,12 +23,12 @@
 #include "client/lines_run.hpp"
 #include "client/look_up_notes.hpp"
 #include "client/original_session.hpp"
-#include "client/peer_options.hpp"
 #include "client/query_line.hpp"
 #include "client/retrying_connection.hpp"
 #include "common/program_main.hpp"
 #include "common/quoting.hpp"
 #include "common/result.hpp"
+#include "common/socket_places.hpp"
 #include "common/terminal.hpp"
 
 namespace {
@@ -149,15 +149,29 @@ int print_health(client::PeerSettings settings, bool timeout_given) {
 cli::Options describe_options() {
     cli::Options options;
     options.unknown_hint = "; a query that begins with '-' needs -- before it";
-    client::add_peer_options(options);
-    cli::OptionAdder{options.shown}                                                            //
-    ("count", cli::value("K", "10"), "number of words to print for EXPRESSION")                //
+    cli::OptionAdder{options.shown}  //
+    ("socket", cli::value("PATH"),
+     "the daemon's socket (default: $GLOVED_SOCKET; if that is not set, "
+     "$XDG_RUNTIME_DIR/gloved.sock, then /run/gloved/gloved.sock)")  //
+        ("timeout", cli::value("S", "10"),
+         "seconds to wait for a connection and for each reply")  //
+        ("retry", cli::value("S", "0"),
+         "seconds to keep trying if no daemon answers or it is busy or restarting; each reply "
+         "starts the count again")                                                             //
+        ("count", cli::value("K", "10"), "number of words to print for EXPRESSION")            //
         ("json", "print each reply, also a refusal, as a JSON object on one line of stdout")   //
         ("lines", "send each line of stdin as a request and print the replies in that order")  //
         ("health",
          "print the daemon's health on one line; the exit status tells it too. --timeout is 2 "
          "unless given");
     return options;
+}
+
+/// Where the daemon listens, and how long to wait for it.
+client::PeerSettings peer_settings(const cli::CommandLine& line) {
+    return {sockets_to_ask(line.nonempty("socket", "a path")),
+            line.seconds("timeout", cli::kMinSeconds), line.seconds("retry", 0),
+            line.given("json")};
 }
 
 /// Checks that the options go together.
@@ -193,7 +207,7 @@ int run_program(int argc, char** argv) {
         if (has_dashes && query.empty())
             throw WrongUsage("no query behind --; to ask for the word --: gloved-client -- --");
         check(line, !query.empty());
-        const client::PeerSettings settings = client::peer_settings(line, line.given("json"));
+        const client::PeerSettings settings = peer_settings(line);
         if (line.given("health")) return print_health(settings, line.given("timeout"));
         if (line.given("lines")) return run_lines(settings);
         if (query.empty()) return run_original(settings);

@@ -1,10 +1,11 @@
-// Parses sizes on a command line, such as 512M.
+// Sizes as text: parses those of a command line, such as 512M, and groups the digits of a number.
 #pragma once
 
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -25,6 +26,13 @@ inline std::optional<std::uint64_t> byte_count_from(std::string_view text) {
                                       : -1;
     if (shift < 0 || number > UINT64_MAX >> shift) return std::nullopt;
     return number << shift;
+}
+
+/// Formats 2196017 as «2,196,017».
+inline std::string with_commas(std::uint64_t number) {
+    std::string text = std::to_string(number);
+    for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');
+    return text;
 }
 
 }  // namespace gloved

@@ -1,4 +1,5 @@
-// error_with: makes an Error whose message is formatted.
+// error_with makes an Error whose message is formatted. The codes of many messages have a function
+// of their name.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,6 +15,21 @@ template <class... Arguments>
 Error error_with(ErrorCode code, fmt::format_string<Arguments...> format,
                  Arguments&&... arguments) {
     return {code, fmt::format(format, std::forward<Arguments>(arguments)...)};
+}
+
+template <class... Arguments>
+Error bad_request(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    return error_with(ErrorCode::bad_request, format, std::forward<Arguments>(arguments)...);
+}
+
+template <class... Arguments>
+Error damaged(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    return error_with(ErrorCode::damaged, format, std::forward<Arguments>(arguments)...);
+}
+
+template <class... Arguments>
+Error conflict(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    return error_with(ErrorCode::conflict, format, std::forward<Arguments>(arguments)...);
 }
 
 }  // namespace gloved

@@ -1,6 +1,7 @@
 #include "common/program_main.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -63,6 +64,13 @@ const char* explain(const std::exception& error) {
         return "no thread can be started: out of memory (free some, ulimit -v), or too many "
                "processes and threads (ulimit -u; of a service, TasksMax=)";
     return error.what();
+}
+
+void raise_descriptor_limit() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int program_main(const char* name, int (*run)(int, char**), int argc, char** argv) {

@@ -1,4 +1,4 @@
-// What every program's main does first and last: standard descriptors, exceptions, exit status.
+// What mains do first and last: descriptors, exceptions, exit status.
 #pragma once
 
 #include <exception>
@@ -15,6 +15,9 @@ bool open_standard_descriptors();
 /// status. The status is that of `run`. It is 1 if `run` throws, if it returns 0 but output could
 /// not be written, or if a closed standard descriptor cannot be opened. Messages begin with `name`.
 int program_main(const char* name, int (*run)(int, char**), int argc, char** argv);
+
+/// Allows as many descriptors as the system lets this process have.
+void raise_descriptor_limit();
 
 /// What to tell of an exception that ends a program: its text, or the remedy for a lack of memory
 /// or threads. Valid as long as `error`. Allocates nothing.

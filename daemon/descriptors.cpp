@@ -21,13 +21,6 @@ constexpr std::size_t kPartForRefused = 8;
 
 }  // namespace
 
-void raise_descriptor_limit() {
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    limit.rlim_cur = limit.rlim_max;
-    (void)::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 std::optional<Descriptors> count_descriptors() {
     rlimit limit{};
     std::error_code error;

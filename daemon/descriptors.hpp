@@ -10,9 +10,6 @@
 
 namespace gloved::daemon {
 
-/// Allows as many descriptors as the system lets this process have.
-void raise_descriptor_limit();
-
 /// This process's limit on descriptors, and how many of them are free.
 struct Descriptors {
     std::size_t limit;

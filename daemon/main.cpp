@@ -20,7 +20,6 @@
 #include "common/quoting.hpp"
 #include "common/result.hpp"
 #include "common/socket_places.hpp"
-#include "daemon/descriptors.hpp"
 #include "daemon/log.hpp"
 #include "daemon/lost_pages.hpp"
 #include "daemon/model_loader.hpp"
@@ -114,7 +113,7 @@ int run_program(int argc, char** argv) {
     daemon::install_sigbus_handler();
     ::signal(SIGPIPE, SIG_IGN);
     map_large_blocks();
-    daemon::raise_descriptor_limit();
+    raise_descriptor_limit();
     // A check leaves nothing behind that a signal's handler would have to remove.
     if (only_check) daemon::unblock_signals();
     try {

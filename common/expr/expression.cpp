@@ -1,18 +1,15 @@
 #include "common/expr/expression.hpp"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <cstddef>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "common/number.hpp"
 #include "common/quoting.hpp"
 
 namespace gloved::expr {
 namespace {
-
-Error bad_request(std::string message) { return {ErrorCode::bad_request, std::move(message)}; }
 
 /// Parses all of `text` as the nearest T, called `type` in messages; underflow gives 0.
 template <class T>
@@ -20,10 +17,10 @@ Result<T> read_decimal(std::string_view text, const char* type) {
     const char* const end = text.data() + text.size();
     const Number<T> number = gloved::parse_number<T>(text.data(), end);
     if (number.fault == NumberFault::malformed || number.end != end) {
-        return bad_request(fmt::format("{} is not a number", printable(text)));
+        return bad_request("{} is not a number", printable(text));
     }
     if (number.fault == NumberFault::overflow) {
-        return bad_request(fmt::format("{} is too large for {}", printable(text), type));
+        return bad_request("{} is too large for {}", printable(text), type);
     }
     return number.value;
 }
@@ -60,21 +57,19 @@ class Parser {
             if (tokens_[at_].quoted)
                 return bad_request("a quoted word before '*': a number must stand there, unquoted");
             auto number = parse_number(tokens_[at_].text);
-            if (!number) {
-                return bad_request(fmt::format("before '*': {}", number.error().message));
-            }
+            if (!number) return bad_request("before '*': {}", number.error().message);
             coefficient = outer * *number;
             if (!std::isfinite(coefficient))
                 return bad_request("a coefficient is too large for float64");
             at_ += 2;
         }
         if (peek() == nullptr) {
-            return bad_request(at_ == 0 ? "an expression needs a word"
-                                        : fmt::format("a word must follow {}", before()));
+            if (at_ == 0) return bad_request("an expression needs a word");
+            return bad_request("a word must follow {}", before());
         }
         if (at("(")) {
             if (depth == kMaxNesting)
-                return bad_request(fmt::format("more than {} nested parentheses", kMaxNesting));
+                return bad_request("more than {} nested parentheses", kMaxNesting);
             ++at_;
             if (Status parsed = expression(coefficient, depth + 1); !parsed) return parsed;
             if (!at(")")) return bad_request("a '(' without its ')'");
@@ -82,11 +77,9 @@ class Parser {
             return {};
         }
         for (const std::string_view symbol : {"+", "-", "*", ")"}) {
-            if (at(symbol)) {
-                return bad_request(
-                    at_ == 0 ? fmt::format("a word must stand before '{}'", symbol)
-                             : fmt::format("a word must follow {}, not '{}'", before(), symbol));
-            }
+            if (!at(symbol)) continue;
+            if (at_ == 0) return bad_request("a word must stand before '{}'", symbol);
+            return bad_request("a word must follow {}, not '{}'", before(), symbol);
         }
         if (tokens_[at_].text.empty()) return bad_request("an empty word");
         // Copied, not moved: the error about the next token quotes this one.
@@ -108,7 +101,7 @@ Result<double> parse_number(std::string_view text) {
     // A coefficient that became 0 would silently drop its word.
     const std::string_view digits = text.substr(0, text.find_first_of("eE"));
     if (number && *number == 0 && digits.find_first_of("123456789") != std::string_view::npos) {
-        return bad_request(fmt::format("{} is too small for float64", printable(text)));
+        return bad_request("{} is too small for float64", printable(text));
     }
     return number;
 }

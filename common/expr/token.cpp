@@ -1,10 +1,9 @@
 #include "common/expr/token.hpp"
 
-#include <fmt/format.h>
-
 #include <cstddef>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "common/number.hpp"
 #include "common/quoting.hpp"
 
@@ -19,8 +18,6 @@ bool is_separator(char c) { return c == ' ' || c == '\t'; }
 
 /// The one option whose name has digits. Others would take words such as x1=2 from older requests.
 constexpr std::string_view kNameWithDigits = "base64";
-
-Error bad_request(std::string message) { return {ErrorCode::bad_request, std::move(message)}; }
 
 int hex_digit(char c) {
     if (c >= '0' && c <= '9') return c - '0';
@@ -63,18 +60,16 @@ Result<std::string> Tokenizer::take_quoted() {
             text += static_cast<char>(hex_digit(rest_[2]) * 16 + hex_digit(rest_[3]));
             rest_.remove_prefix(4);
         } else {
-            return bad_request(
-                fmt::format("unknown escape in {}: write \\\", \\\\ or \\xHH", printable(whole)));
+            return bad_request("unknown escape in {}: write \\\", \\\\ or \\xHH", printable(whole));
         }
     }
     if (rest_.empty()) {
-        return bad_request(fmt::format(
-            "no closing quote in {}; the word '\"' itself is written \"\\\"\"", printable(whole)));
+        return bad_request("no closing quote in {}; the word '\"' itself is written \"\\\"\"",
+                           printable(whole));
     }
     rest_.remove_prefix(1);
     if (!rest_.empty() && !is_separator(rest_.front())) {
-        return bad_request(
-            fmt::format("a space must follow the closing quote in {}", printable(whole)));
+        return bad_request("a space must follow the closing quote in {}", printable(whole));
     }
     return text;
 }

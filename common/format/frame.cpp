@@ -1,7 +1,5 @@
 #include "common/format/frame.hpp"
 
-#include <fmt/format.h>
-
 #include <string>
 #include <utility>
 
@@ -18,8 +16,6 @@ constexpr std::size_t kAtDim = 24;
 constexpr std::size_t kAtGeneration = 32;
 constexpr std::size_t kAtFileBytes = 56;
 constexpr std::size_t kAtHeaderChecksum = kHeaderBytes - 8;
-
-Error damaged(std::string what) { return {ErrorCode::damaged, std::move(what)}; }
 
 }  // namespace
 
@@ -41,13 +37,12 @@ void seal_header(HeaderBytes& bytes) {
 
 Result<Frame> open_header(const FileKind& kind, std::span<const std::byte> bytes) {
     if (bytes.size() < kHeaderBytes) {
-        return damaged(
-            fmt::format("{} bytes are too few for a header of {}", bytes.size(), kHeaderBytes));
+        return damaged("{} bytes are too few for a header of {}", bytes.size(), kHeaderBytes);
     }
     bytes = bytes.first(kHeaderBytes);
     if (std::memcmp(bytes.data() + kAtMagic, kind.magic.data(), kind.magic.size()) != 0) {
-        return damaged(fmt::format("not a gloved {} file (the first {} bytes differ)", kind.name,
-                                   kind.magic.size()));
+        return damaged("not a gloved {} file (the first {} bytes differ)", kind.name,
+                       kind.magic.size());
     }
     const auto version = get<std::uint32_t>(bytes, kAtVersion);
     if (version == __builtin_bswap32(kind.version)) {
@@ -56,8 +51,8 @@ Result<Frame> open_header(const FileKind& kind, std::span<const std::byte> bytes
     const auto stored = get<std::uint64_t>(bytes, kAtHeaderChecksum);
     const auto computed = checksum(bytes.first(kAtHeaderChecksum));
     if (stored != computed) {
-        return damaged(fmt::format("the header checksum is {}, the header's bytes give {}",
-                                   hex(stored), hex(computed)));
+        return damaged("the header checksum is {}, the header's bytes give {}", hex(stored),
+                       hex(computed));
     }
     if (version != kind.version) {
         return error_with(ErrorCode::unsupported, "{} version {}, this program reads version {}{}",
@@ -69,9 +64,8 @@ Result<Frame> open_header(const FileKind& kind, std::span<const std::byte> bytes
                       get<std::uint64_t>(bytes, kAtGeneration),
                       get<std::uint64_t>(bytes, kAtFileBytes)};
     if (frame.rows == 0 || frame.rows > kMaxRows)
-        return damaged(fmt::format("impossible row count {}", frame.rows));
-    if (frame.dim == 0 || frame.dim > kMaxDim)
-        return damaged(fmt::format("impossible dimension {}", frame.dim));
+        return damaged("impossible row count {}", frame.rows);
+    if (frame.dim == 0 || frame.dim > kMaxDim) return damaged("impossible dimension {}", frame.dim);
     return frame;
 }
 

@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "common/format/frame.hpp"
 #include "common/quoting.hpp"
 
@@ -30,8 +31,6 @@ constexpr std::size_t kAtEntryChecksum = 48;
 static_assert(kAtSections + kMaxSections * kSectionEntryBytes <=
               kHeaderBytes - sizeof(std::uint64_t));
 static_assert(kMaxSectionName < kAtEntryType);
-
-Error damaged(std::string what) { return {ErrorCode::damaged, std::move(what)}; }
 
 /// The required size of section `name` in a model of that shape; 0 if any size is valid. Cannot
 /// overflow: rows < 2^32 and dim <= 4096.
@@ -59,8 +58,7 @@ Result<std::vector<Section>> decode_sections(std::span<const std::byte> bytes,
                                              const Header& header) {
     const auto count = get<std::uint32_t>(bytes, kAtSectionCount);
     if (count > kMaxSections)
-        return damaged(
-            fmt::format("header lists {} sections, at most {} fit", count, kMaxSections));
+        return damaged("header lists {} sections, at most {} fit", count, kMaxSections);
     std::vector<Section> sections;
     std::uint64_t free_from = kHeaderBytes;
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -68,9 +66,8 @@ Result<std::vector<Section>> decode_sections(std::span<const std::byte> bytes,
         const auto* text = reinterpret_cast<const char*>(entry.data());
         const std::string_view name(text, ::strnlen(text, kMaxSectionName + 1));
         if (!is_section_name(name)) {
-            return damaged(
-                fmt::format("the name of section {} is {}, not 1 to {} of the bytes a-z 0-9 . _ -",
-                            i, printable(name), kMaxSectionName));
+            return damaged("the name of section {} is {}, not 1 to {} of the bytes a-z 0-9 . _ -",
+                           i, printable(name), kMaxSectionName);
         }
         Section section;
         section.name = name;
@@ -79,19 +76,17 @@ Result<std::vector<Section>> decode_sections(std::span<const std::byte> bytes,
         section.bytes = get<std::uint64_t>(entry, kAtEntryBytes);
         section.checksum = get<std::uint64_t>(entry, kAtEntryChecksum);
         if (section.offset % kSectionAlignment != 0 || section.offset < free_from) {
-            return damaged(
-                fmt::format("section '{}' starts at byte {}, which is not a free multiple of {}",
-                            section.name, section.offset, kSectionAlignment));
+            return damaged("section '{}' starts at byte {}, which is not a free multiple of {}",
+                           section.name, section.offset, kSectionAlignment);
         }
         if (section.offset > header.file_bytes ||
             section.bytes > header.file_bytes - section.offset) {
-            return damaged(fmt::format(
-                "section '{}' ({} bytes at {}) runs past the end of the file ({} bytes)",
-                section.name, section.bytes, section.offset, header.file_bytes));
+            return damaged("section '{}' ({} bytes at {}) runs past the end of the file ({} bytes)",
+                           section.name, section.bytes, section.offset, header.file_bytes);
         }
         free_from = section.offset + section.bytes;
         if (std::ranges::find(sections, section.name, &Section::name) != sections.end()) {
-            return damaged(fmt::format("section '{}' is listed twice", section.name));
+            return damaged("section '{}' is listed twice", section.name);
         }
         sections.push_back(std::move(section));
     }
@@ -157,19 +152,18 @@ Result<Header> decode_header(std::span<const std::byte> bytes) {
     header.sections = *std::move(sections);
     for (const std::string_view name : {kNorms, kVectors, kRanks}) {
         const Section* section = header.find(name);
-        if (section == nullptr) return damaged(fmt::format("section '{}' is missing", name));
+        if (section == nullptr) return damaged("section '{}' is missing", name);
         const auto wanted = required_bytes(name, header.rows, header.dim);
         if (section->bytes != wanted || section->type != required_type(name)) {
-            return damaged(
-                fmt::format("section '{}' holds {} bytes of {}; {} × {} needs {} bytes of {}", name,
-                            section->bytes, element_type_name(section->type), header.rows,
-                            header.dim, wanted, element_type_name(required_type(name))));
+            return damaged("section '{}' holds {} bytes of {}; {} × {} needs {} bytes of {}", name,
+                           section->bytes, element_type_name(section->type), header.rows,
+                           header.dim, wanted, element_type_name(required_type(name)));
         }
     }
     const auto generation = compute_generation(header);
     if (generation != header.generation) {
-        return damaged(fmt::format("the generation is {}, the content's is {}",
-                                   hex(header.generation), hex(generation)));
+        return damaged("the generation is {}, the content's is {}", hex(header.generation),
+                       hex(generation));
     }
     return header;
 }

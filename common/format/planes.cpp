@@ -1,7 +1,5 @@
 #include "common/format/planes.hpp"
 
-#include <fmt/format.h>
-
 #include <string>
 #include <utility>
 
@@ -17,8 +15,6 @@ constexpr FileKind kPlanes = {"planes", kPlanesMagic, kPlanesVersion, "planes", 
 constexpr std::size_t kAtBits = 28;
 constexpr std::size_t kAtGroupsBytes = 40;
 constexpr std::size_t kAtGroupsChecksum = 48;
-
-Error damaged(std::string what) { return {ErrorCode::damaged, std::move(what)}; }
 
 }  // namespace
 
@@ -46,9 +42,9 @@ Result<PlanesHeader> decode_planes_header(std::span<const std::byte> bytes) {
     }
     const auto groups_bytes = get<std::uint64_t>(bytes, kAtGroupsBytes);
     if (groups_bytes != header.shape().bytes() || frame->file_bytes != header.file_bytes()) {
-        return damaged(fmt::format("{} bytes of groups in a file of {}; {} × {} needs {} in {}",
-                                   groups_bytes, frame->file_bytes, header.rows, header.dim,
-                                   header.shape().bytes(), header.file_bytes()));
+        return damaged("{} bytes of groups in a file of {}; {} × {} needs {} in {}", groups_bytes,
+                       frame->file_bytes, header.rows, header.dim, header.shape().bytes(),
+                       header.file_bytes());
     }
     return header;
 }

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "common/access.hpp"
+#include "common/error_with.hpp"
 #include "common/format/layout.hpp"
 #include "common/format/own_files.hpp"
 #include "common/format/planes.hpp"
@@ -117,8 +118,6 @@ Status sweep_strays(int parent, const std::string& parent_path, const std::strin
     return {};
 }
 
-Error conflict(std::string message) { return {ErrorCode::conflict, std::move(message)}; }
-
 /// Whether `name` is a mount point, which cannot be renamed.
 Result<bool> is_mount_point(int parent, const std::string& name, const std::string& target) {
     struct statx status {};
@@ -149,29 +148,29 @@ Status check_removable(int parent, int directory, bool empty, const std::string&
     if (Status replaceable = check_replaceable(*around, *status, target); !replaceable)
         return replaceable;
     if (!empty && is_kept_by_stickiness(*status)) {
-        return conflict(fmt::format(
+        return conflict(
             "{}: belongs to another user and is sticky, so that only its owner can replace it; "
             "choose another name",
-            target));
+            target);
     }
     if (!empty && ::faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) != 0) {
         if (errno == EROFS) {
-            return conflict(fmt::format(
+            return conflict(
                 "{}: lies on a read-only file system, where nothing can be replaced; choose "
                 "another place",
-                target));
+                target);
         }
         if (errno == EPERM) {
-            return conflict(fmt::format(
+            return conflict(
                 "{}: may not be changed by anybody, as an immutable directory (lsattr -d); choose "
                 "another name",
-                target));
+                target);
         }
         if (errno != EACCES) return system_error(target, "cannot tell who may write it", errno);
-        return conflict(fmt::format(
+        return conflict(
             "{}: this user may not remove the model that is there; its owner can allow it "
             "(chmod g+w), or choose another name",
-            target));
+            target);
     }
     return {};
 }
@@ -186,21 +185,21 @@ Status check_target(int parent, const std::string& name, const std::string& targ
     if (S_ISLNK(status.st_mode)) {
         // What a link leads to may be another's, and would not be what takes its name.
         return conflict(
-            fmt::format("{}: is a symbolic link to {}; name that directory itself, or remove the "
-                        "link",
-                        target, read_link(parent, name)));
+            "{}: is a symbolic link to {}; name that directory itself, or remove the "
+            "link",
+            target, read_link(parent, name));
     }
     if (!S_ISDIR(status.st_mode)) {
-        return conflict(fmt::format(
-            "{}: exists and is not a directory; choose another name or remove it", target));
+        return conflict("{}: exists and is not a directory; choose another name or remove it",
+                        target);
     }
     const auto mounted = is_mount_point(parent, name, target);
     if (!mounted) return mounted.error();
     if (*mounted) {
         return conflict(
-            fmt::format("{0}: is a mount point, which a model cannot replace; name a directory in "
-                        "it, such as {0}/glove",
-                        target));
+            "{0}: is a mount point, which a model cannot replace; name a directory in "
+            "it, such as {0}/glove",
+            target);
     }
     const UniqueFd directory = open_directory_at(parent, name);
     if (!directory) return system_error(target, "cannot open the directory", errno);
@@ -209,10 +208,10 @@ Status check_target(int parent, const std::string& name, const std::string& targ
     const auto foreign = find_foreign_entry(directory.get(), target);
     if (!foreign) return foreign.error();
     if (*foreign || (!names->empty() && !is_model(directory.get()))) {
-        return conflict(fmt::format(
+        return conflict(
             "{}: exists and holds {}, which gloved did not make, so nothing there is touched; "
             "choose another directory, or move or remove this one",
-            target, printable(foreign->value_or(names->empty() ? "" : names->front()), NAME_MAX)));
+            target, printable(foreign->value_or(names->empty() ? "" : names->front()), NAME_MAX));
     }
     return check_removable(parent, directory.get(), names->empty(), target);
 }
@@ -228,10 +227,10 @@ Status check_old(int parent, const std::string& old, const std::string& old_path
     const auto foreign = find_foreign_entry(directory.get(), old_path);
     if (!foreign) return foreign.error();
     if (!*foreign) return {};
-    return conflict(fmt::format(
+    return conflict(
         "{}: now holds {}, which gloved did not make, so nothing there is touched; choose "
         "another directory",
-        target, printable(**foreign, NAME_MAX)));
+        target, printable(**foreign, NAME_MAX));
 }
 
 /// Opens a file of a model; no descriptor if there is none.
@@ -267,13 +266,13 @@ Status check_own(int directory, const char* name, const std::string& path) {
     const auto own = is_own_file(directory, name, file);
     if (!own) return own.error();
     if (*own) return {};
-    return conflict(fmt::format(
-        "{}: gloved did not make this file, so it is left alone; move or remove it", file));
+    return conflict("{}: gloved did not make this file, so it is left alone; move or remove it",
+                    file);
 }
 
 Error being_made(const AddedFile& added, const std::string& path) {
-    return conflict(fmt::format("{}: another {} makes {} there (lsof tells which)", path,
-                                added.maker, added.name));
+    return conflict("{}: another {} makes {} there (lsof tells which)", path, added.maker,
+                    added.name);
 }
 
 /// Removes an abandoned new file. Refuses (conflict) one that is in use or not gloved's.
@@ -324,13 +323,12 @@ Result<Staging> Staging::open_parent(const std::string& target) {
     staging.target_name_ = slash == std::string::npos ? trimmed : trimmed.substr(slash + 1);
     if (staging.target_name_.empty() || staging.target_name_ == "." ||
         staging.target_name_ == "..") {
-        return conflict(fmt::format(
-            "'{}': a model directory needs a name of its own, such as models/glove", target));
+        return conflict("'{}': a model directory needs a name of its own, such as models/glove",
+                        target);
     }
     if (staging.target_name_.size() > kMaxTargetName) {
-        return conflict(
-            fmt::format("{}: the last part of this name has {} bytes, and a model's has {} at most",
-                        target, staging.target_name_.size(), kMaxTargetName));
+        return conflict("{}: the last part of this name has {} bytes, and a model's has {} at most",
+                        target, staging.target_name_.size(), kMaxTargetName);
     }
     auto parent = open_directory(staging.parent_path_);
     if (!parent) return parent.error();
@@ -393,9 +391,8 @@ Result<Staging> Staging::create(const std::string& target) {
         }
         return staging;
     }
-    return conflict(
-        fmt::format("{}: directories of the names {}{}-… are there already; remove them",
-                    staging.parent_path_, stray_prefix(staging.target_name_), ::getpid()));
+    return conflict("{}: directories of the names {}{}-… are there already; remove them",
+                    staging.parent_path_, stray_prefix(staging.target_name_), ::getpid());
 }
 
 Staging::~Staging() {
@@ -454,9 +451,9 @@ Result<Staging::Replaced> Staging::take_target_name(
         return Replaced::by_exchange;
     if (errno == EXDEV) {
         return conflict(
-            fmt::format("{}: lies in a lower layer of an overlay file system, which cannot "
-                        "exchange it; choose another name, or remove it first",
-                        target_));
+            "{}: lies in a lower layer of an overlay file system, which cannot "
+            "exchange it; choose another name, or remove it first",
+            target_);
     }
     if (errno != EINVAL && errno != ENOSYS && errno != ENOENT)
         return system_error(target_, "cannot exchange with the old model", errno);
@@ -608,11 +605,11 @@ Status AddedFileStaging::publish() {
     if (::fstat(directory, &ours) != 0) return system_error(path_, "cannot stat", errno);
     if (::stat(path_.c_str(), &named) != 0) return system_error(path_, "cannot stat", errno);
     if (ours.st_dev != named.st_dev || ours.st_ino != named.st_ino) {
-        return conflict(fmt::format("{}: the model was replaced while its {} were made; try again",
-                                    path_, added_.name));
+        return conflict("{}: the model was replaced while its {} were made; try again", path_,
+                        added_.name);
     }
     if (!is_still_ours()) {
-        return conflict(fmt::format("{}: was removed while it was made; try again", new_path_));
+        return conflict("{}: was removed while it was made; try again", new_path_);
     }
     if (Status checked = check_own(directory, added_.name, path_); !checked) return checked;
     if (Status kept = keep_file_access(directory, added_.name, file_.get(), new_path_); !kept)

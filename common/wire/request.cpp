@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "common/base64.hpp"
+#include "common/error_with.hpp"
 #include "common/expr/token.hpp"
 #include "common/format/layout.hpp"
 #include "common/quoting.hpp"
@@ -71,15 +72,13 @@ const VerbEntry& entry_of(Verb verb) {
                          [&](const VerbEntry& e) { return e.verb == verb; });
 }
 
-Error bad_request(std::string message) { return {ErrorCode::bad_request, std::move(message)}; }
-
 Result<std::uint64_t> parse_count(const Option& option, std::uint64_t low, std::uint64_t high) {
     std::uint64_t value = 0;
     const char* end = option.value.data() + option.value.size();
     const auto [stop, fault] = std::from_chars(option.value.data(), end, value);
     if (fault != std::errc() || stop != end || value < low || value > high) {
-        return bad_request(fmt::format("{}= takes a whole number from {} to {}, not {}",
-                                       option.name, low, high, printable(option.value)));
+        return bad_request("{}= takes a whole number from {} to {}, not {}", option.name, low, high,
+                           printable(option.value));
     }
     return value;
 }
@@ -90,8 +89,8 @@ Result<T> parse_choice(const Option& option, std::string_view first, T of_first,
                        std::string_view second, T of_second) {
     if (option.value == first) return of_first;
     if (option.value == second) return of_second;
-    return bad_request(fmt::format("{}= takes '{}' or '{}', not {}", option.name, first, second,
-                                   printable(option.value)));
+    return bad_request("{}= takes '{}' or '{}', not {}", option.name, first, second,
+                       printable(option.value));
 }
 
 constexpr std::array kHitFields = {Field::row, Field::rank, Field::norm};
@@ -107,13 +106,13 @@ Result<std::vector<Field>> parse_fields(const Option& option, Verb verb) {
         const std::string_view name = rest.substr(0, comma);
         const auto field = std::ranges::find(possible, name, name_of);
         if (field == possible.end()) {
-            return bad_request(fmt::format("fields= {} between commas, not {}",
-                                           verb == Verb::rank ? "of RANK takes score and eligible"
-                                                              : "takes row, rank and norm",
-                                           printable(name)));
+            return bad_request("fields= {} between commas, not {}",
+                               verb == Verb::rank ? "of RANK takes score and eligible"
+                                                  : "takes row, rank and norm",
+                               printable(name));
         }
         if (std::find(fields.begin(), fields.end(), *field) != fields.end()) {
-            return bad_request(fmt::format("fields= names '{}' twice", name));
+            return bad_request("fields= names '{}' twice", name);
         }
         fields.push_back(*field);
         if (comma == rest.size()) return fields;
@@ -127,8 +126,8 @@ Result<std::vector<std::string>> parse_names(const Option& option) {
     for (std::string_view rest = option.value;;) {
         const std::size_t comma = std::min(rest.find(','), rest.size());
         if (comma == 0) {
-            return bad_request(fmt::format("{}= takes names of lists between commas, not {}",
-                                           option.name, printable(option.value)));
+            return bad_request("{}= takes names of lists between commas, not {}", option.name,
+                               printable(option.value));
         }
         names.emplace_back(rest.substr(0, comma));
         if (comma == rest.size()) return names;
@@ -140,20 +139,20 @@ Result<std::vector<std::string>> parse_names(const Option& option) {
 Result<std::vector<float>> parse_base64(const Option& option) {
     const auto bytes = decode_base64(option.value);
     if (!bytes) {
-        return bad_request(fmt::format("{}= takes base64 with padding (RFC 4648), not {}",
-                                       option.name, printable(option.value)));
+        return bad_request("{}= takes base64 with padding (RFC 4648), not {}", option.name,
+                           printable(option.value));
     }
     std::vector<float> values(bytes->size() / sizeof(float));
     if (values.empty() || values.size() > format::kMaxDim || bytes->size() % sizeof(float) != 0) {
-        return bad_request(fmt::format("{}= takes 1 to {} numbers of {} bytes each, not {} bytes",
-                                       option.name, format::kMaxDim, sizeof(float), bytes->size()));
+        return bad_request("{}= takes 1 to {} numbers of {} bytes each, not {} bytes", option.name,
+                           format::kMaxDim, sizeof(float), bytes->size());
     }
     std::memcpy(values.data(), bytes->data(), bytes->size());
     const auto fault = std::find_if(values.begin(), values.end(),
                                     [](float value) { return !std::isfinite(value); });
     if (fault != values.end()) {
-        return bad_request(fmt::format("{}=: number {} is {}, which is not finite", option.name,
-                                       fault - values.begin() + 1, *fault));
+        return bad_request("{}=: number {} is {}, which is not finite", option.name,
+                           fault - values.begin() + 1, *fault);
     }
     return values;
 }
@@ -177,7 +176,7 @@ Status apply(const Option& option, Request& request) {
     if (option.name == "fields") return store(parse_fields(option, request.verb), options.fields);
     if (option.name == "min") {
         auto number = expr::parse_number(option.value);
-        if (!number) return bad_request("min=: " + number.error().message);
+        if (!number) return bad_request("min=: {}", number.error().message);
         options.min = *number;
         return {};
     }
@@ -206,7 +205,7 @@ Status apply(const Option& option, Request& request) {
     std::string& text = option.name == "prefix"   ? options.prefix
                         : option.name == "engine" ? options.engine
                                                   : options.model;
-    if (option.value.empty()) return bad_request(fmt::format("{}= needs a value", option.name));
+    if (option.value.empty()) return bad_request("{}= needs a value", option.name);
     text = option.value;
     return {};
 }
@@ -219,12 +218,11 @@ Status parse_options(Tokenizer& tokens, const VerbEntry& entry, Request& request
         if (!option->has_value()) return {};
         const std::string& name = (*option)->name;
         if (entry.options.find(" " + name + " ") == std::string_view::npos) {
-            return bad_request(fmt::format("{} has no option {}=; to mean a word, quote it: {}",
-                                           entry.name, printable(name),
-                                           printable(name + "=" + (*option)->value)));
+            return bad_request("{} has no option {}=; to mean a word, quote it: {}", entry.name,
+                               printable(name), printable(name + "=" + (*option)->value));
         }
         if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
-            return bad_request(fmt::format("{}= is given twice", name));
+            return bad_request("{}= is given twice", name);
         }
         seen.push_back(name);
         if (Status applied = apply(**option, request); !applied) return applied;
@@ -240,8 +238,8 @@ Status parse_chosen(Tokenizer& tokens, Request& request) {
         auto token = tokens.next();
         if (!token) return token.error();
         if (!token->has_value()) {
-            return bad_request(fmt::format("only={} takes the first {} words, and there are {}",
-                                           count, count, request.chosen.size()));
+            return bad_request("only={} takes the first {} words, and there are {}", count, count,
+                               request.chosen.size());
         }
         if ((*token)->text.empty()) return bad_request("an empty word");
         request.chosen.push_back(std::move((*token)->text));
@@ -264,7 +262,7 @@ std::string wanted_words(const VerbEntry& entry) {
 
 Status check_count(std::size_t count, const VerbEntry& entry) {
     if (count >= entry.min_words && count <= entry.max_words) return {};
-    return bad_request(fmt::format("{} takes {}, not {}", entry.name, wanted_words(entry), count));
+    return bad_request("{} takes {}, not {}", entry.name, wanted_words(entry), count);
 }
 
 Status parse_words(Tokenizer& tokens, const VerbEntry& entry, Request& request) {
@@ -279,12 +277,12 @@ Status parse_words(Tokenizer& tokens, const VerbEntry& entry, Request& request) 
     if (entry.verb == Verb::format) {
         const std::string& form = request.words[0];
         if (form != "text" && form != "json") {
-            return bad_request("FORMAT takes 'text' or 'json', not " + printable(form));
+            return bad_request("FORMAT takes 'text' or 'json', not {}", printable(form));
         }
         request.form = form == "json" ? Form::json : Form::text;
     }
     if (entry.verb == Verb::stats && !request.words.empty() && request.words[0] != "prometheus") {
-        return bad_request("STATS takes nothing or 'prometheus', not " +
+        return bad_request("STATS takes nothing or 'prometheus', not {}",
                            printable(request.words[0]));
     }
     return {};

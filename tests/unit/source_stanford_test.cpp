@@ -1,3 +1,4 @@
+#include "common/byte_count.hpp"
 #include "tools/source/stanford.hpp"
 
 #include <gtest/gtest.h>

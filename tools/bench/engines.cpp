@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/signals.hpp"
+#include "common/byte_count.hpp"
 #include "common/format/layout.hpp"
 #include "common/version.hpp"
 #include "kernels/registry.hpp"
@@ -92,7 +93,7 @@ void print_header(const format::Model& model, const EnginesSettings& settings) {
     note(fmt::format("gloved-bench {}", kProgramVersion));
     note("machine  " + processor_text(settings));
     note(fmt::format("model    {} x {} float32, {:.3f} GB of vectors, generation {}",
-                     grouped(model.rows()), model.dim(),
+                     with_commas(model.rows()), model.dim(),
                      static_cast<double>(model.vectors().size_bytes()) / 1e9,
                      format::hex(model.generation())));
     for (const kernels::EngineEntry& entry : kernels::list_engines()) {

@@ -1,7 +1,6 @@
 #include "tools/bench/load.hpp"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,9 +24,11 @@
 
 #include "cli/signals.hpp"
 #include "client/connection.hpp"
+#include "common/byte_count.hpp"
 #include "common/error_with.hpp"
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
+#include "common/program_main.hpp"
 #include "common/text_lines.hpp"
 #include "common/version.hpp"
 #include "common/wire/reply.hpp"
@@ -212,14 +213,6 @@ pid_t find_daemon(const LoadSettings& settings, const Connection& connection) {
     return name && *name != "systemd\n" ? peer.pid : 0;
 }
 
-/// Lets this process open as many connections as the system allows it.
-void raise_descriptor_limit() {
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    limit.rlim_cur = limit.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /// The workers of a load: the lone client, if there is one, is the last.
 Result<std::vector<LoadWorker>> make_workers(LoadPlan& plan, const LoadSettings& settings) {
     std::vector<LoadWorker> workers;
@@ -291,9 +284,9 @@ void print_header(const LoadSettings& settings, const Reply& stats, pid_t daemon
     note(fmt::format("load       {}, k={}, {:g} s, {} connection{}, {}{}", fmt::join(mix, ","),
                      settings.k, std::chrono::duration<double>(settings.seconds).count(),
                      settings.connections, settings.connections == 1 ? "" : "s",
-                     settings.rate > 0
-                         ? grouped(static_cast<std::uint64_t>(settings.rate)) + " requests/s in all"
-                         : fmt::format("depth {}", settings.depth),
+                     settings.rate > 0 ? with_commas(static_cast<std::uint64_t>(settings.rate)) +
+                                             " requests/s in all"
+                                       : fmt::format("depth {}", settings.depth),
                      settings.lone ? ", lone client" : ""));
     std::fflush(stdout);
 }

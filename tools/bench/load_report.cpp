@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "common/byte_count.hpp"
+
 namespace gloved::bench {
 namespace {
 
@@ -129,10 +131,10 @@ std::vector<std::string> load_notes(const LoadFigures& figures) {
     LoadCounts all = figures.counts;
     if (figures.lone) all.add(*figures.lone);
     std::vector<std::string> notes;
-    notes.push_back(
-        fmt::format("checked    {} answers, {} wrong", grouped(all.checked), grouped(all.wrong)));
+    notes.push_back(fmt::format("checked    {} answers, {} wrong", with_commas(all.checked),
+                                with_commas(all.wrong)));
     for (const auto& [code, count] : all.codes)
-        notes.push_back(fmt::format("ERR        {}: {}", code, grouped(count)));
+        notes.push_back(fmt::format("ERR        {}: {}", code, with_commas(count)));
     if (all.lateness.count() > 0) {
         notes.push_back(fmt::format("sent late  by {} us (p50), {} us (p99), {} us (max)",
                                     microseconds(all.lateness.percentile_ns(0.5)),
@@ -142,11 +144,11 @@ std::vector<std::string> load_notes(const LoadFigures& figures) {
     if (all.unsent > 0) {
         notes.push_back(
             fmt::format("unsent     {} requests were due, but the daemon did not take them",
-                        grouped(all.unsent)));
+                        with_commas(all.unsent)));
     }
     if (all.unanswered > 0) {
         notes.push_back(fmt::format("unanswered {} requests, when it stopped waiting",
-                                    grouped(all.unanswered)));
+                                    with_commas(all.unanswered)));
     }
     return notes;
 }

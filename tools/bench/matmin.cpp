@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cli/signals.hpp"
+#include "common/byte_count.hpp"
 #include "common/error_with.hpp"
 #include "common/files.hpp"
 #include "kernels/makers.hpp"
@@ -292,7 +293,7 @@ Status print_matmin(const MatminSettings& settings) {
         numbers * (settings.type == npy::Type::float64 ? sizeof(double) : sizeof(float));
     print_note(settings.format,
                fmt::format("matrices   {} of {} x {}: {:.3f} GB of text, {:.3f} GB of values",
-                           grouped(settings.count), settings.rows, settings.columns,
+                           with_commas(settings.count), settings.rows, settings.columns,
                            static_cast<double>(text.answer.bytes) / 1e9,
                            static_cast<double>(text.value_bytes) / 1e9));
     std::fflush(stdout);

@@ -222,12 +222,6 @@ void Table::print(std::FILE* to, TableFormat format) const {
     fmt::print(to, "{}", to_string(format));
 }
 
-std::string grouped(std::uint64_t number) {
-    std::string text = fmt::to_string(number);
-    for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, 1, ',');
-    return text;
-}
-
 std::string figure(double value) {
     const double size = std::abs(value);
     return fmt::format("{:.{}f}", value,

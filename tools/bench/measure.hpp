@@ -128,9 +128,6 @@ class Table {
     std::vector<std::vector<std::string>> rows_;
 };
 
-/// A number with thousands separators, as «2,196,016».
-std::string grouped(std::uint64_t number);
-
 /// A number with four significant digits, or three decimals if it is small: «261.4», «0.863».
 std::string figure(double value);
 

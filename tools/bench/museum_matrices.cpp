@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/signals.hpp"
+#include "common/byte_count.hpp"
 #include "common/error_with.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/registry.hpp"
@@ -147,7 +148,7 @@ Status print_museum_minimum(const MuseumSettings& settings) {
     }
     print_note(settings.format,
                fmt::format("matrices   {} of 3 x 3; a plain read by the device takes {} ms",
-                           grouped(settings.count), figure(*read_ms)));
+                           with_commas(settings.count), figure(*read_ms)));
     print_note(settings.format, "checked    all results are equal");
     fmt::print("\n");
     table.print(stdout, settings.format);

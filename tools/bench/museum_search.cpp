@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cli/signals.hpp"
+#include "common/byte_count.hpp"
 #include "common/error_with.hpp"
 #include "common/format/model.hpp"
 #include "kernels/bounds.hpp"
@@ -312,7 +313,7 @@ Status print_museum_search(const MuseumSettings& settings) {
     const auto words = find_words(*model);
     if (!words) return words.error();
     print_note(settings.format,
-               fmt::format("model      {} x {} float32", grouped(model->rows()), model->dim()));
+               fmt::format("model      {} x {} float32", with_commas(model->rows()), model->dim()));
 
     const auto cpu = make_engine_contestant("cpu", *model, settings);
     if (!cpu) return cpu.error();

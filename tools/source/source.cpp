@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "common/byte_count.hpp"
 #include "common/error_with.hpp"
 #include "tools/source/ordered_pipeline.hpp"
 #include "tools/source/record.hpp"

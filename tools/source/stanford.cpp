@@ -66,10 +66,4 @@ std::uint64_t fewest_bytes(std::string_view name) {
     return 1;
 }
 
-std::string with_commas(std::uint64_t number) {
-    std::string text = std::to_string(number);
-    for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');
-    return text;
-}
-
 }  // namespace gloved::source

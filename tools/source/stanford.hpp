@@ -32,7 +32,4 @@ std::optional<KnownFile> maybe_truncated(std::string_view name, std::uint64_t li
 /// known, those of a byte for each word, two for each number and the line ends; of another file, 1.
 std::uint64_t fewest_bytes(std::string_view name);
 
-/// Formats 2196017 as «2,196,017».
-std::string with_commas(std::uint64_t number);
-
 }  // namespace gloved::source

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/byte_count.hpp"
 #include "common/error_with.hpp"
 #include "common/input_file.hpp"
 #include "common/progress.hpp"
@@ -21,8 +22,6 @@
 
 namespace gloved::verify {
 namespace {
-
-using source::with_commas;
 
 constexpr std::size_t kReadBytes = std::size_t{1} << 20;
 
