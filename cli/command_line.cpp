@@ -80,22 +80,19 @@ Values* values(const char* placeholder) {
     return po::value<std::vector<std::string>>()->composing()->value_name(placeholder);
 }
 
-OptionAdder& OptionAdder::operator()(const char* name, Values* values, const char* description) {
+void OptionAdder::operator()(const char* name, Values* values, const char* description) {
     group_.add_options()(name, values, description);
-    return *this;
 }
 
-OptionAdder& OptionAdder::operator()(const char* name, const char* description) {
+void OptionAdder::operator()(const char* name, const char* description) {
     group_.add_options()(name, description);
-    return *this;
 }
 
-OptionAdder& OptionAdder::operator()(const char* name, Value* value, std::string description) {
+void OptionAdder::operator()(const char* name, Value* value, std::string description) {
     boost::any default_value;
     if (value->apply_default(default_value))
         description += fmt::format(" (default: {})", boost::any_cast<std::string>(default_value));
     group_.add_options()(name, value, description.c_str());
-    return *this;
 }
 
 CommandLine::CommandLine(const Options& options, const std::vector<std::string>& arguments) {
@@ -312,8 +309,9 @@ std::vector<std::string> arguments_of(int argc, char** argv) {
 }
 
 void add_help(po::options_description& group) {
-    group.add_options()("help", "print this help and exit")("version",
-                                                            "print the version and exit");
+    OptionAdder add(group);
+    add("help", "print this help and exit");
+    add("version", "print the version and exit");
 }
 
 bool answer_help(const Program& program, const Options& options, const CommandLine& line,

@@ -63,13 +63,14 @@ Value* value(const char* placeholder, const std::string& default_value);
 using Values = boost::program_options::typed_value<std::vector<std::string>>;
 Values* values(const char* placeholder);
 
-/// Adds options to a group. A default stands at the end of its option's description in --help.
+/// Adds options to a group, one by each call. A default stands at the end of its option's
+/// description in --help.
 class OptionAdder {
   public:
     explicit OptionAdder(boost::program_options::options_description& group) : group_(group) {}
-    OptionAdder& operator()(const char* name, const char* description);
-    OptionAdder& operator()(const char* name, Value* value, std::string description);
-    OptionAdder& operator()(const char* name, Values* values, const char* description);
+    void operator()(const char* name, const char* description);
+    void operator()(const char* name, Value* value, std::string description);
+    void operator()(const char* name, Values* values, const char* description);
 
   private:
     boost::program_options::options_description& group_;

@@ -149,21 +149,20 @@ int print_health(client::PeerSettings settings, bool timeout_given) {
 cli::Options describe_options() {
     cli::Options options;
     options.unknown_hint = "; a query that begins with '-' needs -- before it";
-    cli::OptionAdder{options.shown}  //
-    ("socket", cli::value("PATH"),
-     "the daemon's socket (default: $GLOVED_SOCKET; if that is not set, "
-     "$XDG_RUNTIME_DIR/gloved.sock, then /run/gloved/gloved.sock)")  //
-        ("timeout", cli::value("S", "10"),
-         "seconds to wait for a connection and for each reply")  //
-        ("retry", cli::value("S", "0"),
-         "seconds to keep trying if no daemon answers or it is busy or restarting; each reply "
-         "starts the count again")                                                             //
-        ("count", cli::value("K", "10"), "number of words to print for EXPRESSION")            //
-        ("json", "print each reply, also a refusal, as a JSON object on one line of stdout")   //
-        ("lines", "send each line of stdin as a request and print the replies in that order")  //
-        ("health",
-         "print the daemon's health on one line; the exit status tells it too. --timeout is 2 "
-         "unless given");
+    cli::OptionAdder add(options.shown);
+    add("socket", cli::value("PATH"),
+        "the daemon's socket (default: $GLOVED_SOCKET; if that is not set, "
+        "$XDG_RUNTIME_DIR/gloved.sock, then /run/gloved/gloved.sock)");
+    add("timeout", cli::value("S", "10"), "seconds to wait for a connection and for each reply");
+    add("retry", cli::value("S", "0"),
+        "seconds to keep trying if no daemon answers or it is busy or restarting; each reply "
+        "starts the count again");
+    add("count", cli::value("K", "10"), "number of words to print for EXPRESSION");
+    add("json", "print each reply, also a refusal, as a JSON object on one line of stdout");
+    add("lines", "send each line of stdin as a request and print the replies in that order");
+    add("health",
+        "print the daemon's health on one line; the exit status tells it too. --timeout is 2 "
+        "unless given");
     return options;
 }
 

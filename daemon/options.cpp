@@ -136,23 +136,23 @@ std::string seconds(std::chrono::milliseconds time) {
 
 Group serving_options() {
     Group group("Models and socket");
-    OptionAdder{group}  //
-    ("model", cli::values("[NAME=]DIR"),
-     "directory of a model; repeat to serve several. Requests choose a model by NAME, which "
-     "defaults to the last part of DIR. The first model answers requests that choose none")  //
-        ("list", cli::values("[MODEL/]NAME=FILE"),
-         "a list of words for within= and without= in requests: a file with a word a line, for all "
-         "models or for MODEL; repeat for up to 64. RELOAD reads it again, unless it is a pipe")  //
-        ("lists", cli::value("DIR"),
-         "directory of lists for all models: each file is the list of its name, without .txt. "
-         "RELOAD takes up new files and drops those that are gone; --list wins over a file")  //
-        ("socket", cli::value("PATH"),
-         "socket to listen on (default: $GLOVED_SOCKET, else gloved.sock in $RUNTIME_DIRECTORY, "
-         "which systemd sets, else in /run/gloved for root or $XDG_RUNTIME_DIR for other "
-         "users)")  //
-        ("config", cli::value("FILE"),
-         "read options from FILE, one 'name = value' per line; the command line takes "
-         "precedence");
+    OptionAdder add(group);
+    add("model", cli::values("[NAME=]DIR"),
+        "directory of a model; repeat to serve several. Requests choose a model by NAME, which "
+        "defaults to the last part of DIR. The first model answers requests that choose none");
+    add("list", cli::values("[MODEL/]NAME=FILE"),
+        "a list of words for within= and without= in requests: a file with a word a line, for all "
+        "models or for MODEL; repeat for up to 64. RELOAD reads it again, unless it is a pipe");
+    add("lists", cli::value("DIR"),
+        "directory of lists for all models: each file is the list of its name, without .txt. "
+        "RELOAD takes up new files and drops those that are gone; --list wins over a file");
+    add("socket", cli::value("PATH"),
+        "socket to listen on (default: $GLOVED_SOCKET, else gloved.sock in $RUNTIME_DIRECTORY, "
+        "which systemd sets, else in /run/gloved for root or $XDG_RUNTIME_DIR for other "
+        "users)");
+    add("config", cli::value("FILE"),
+        "read options from FILE, one 'name = value' per line; the command line takes "
+        "precedence");
     return group;
 }
 
@@ -164,13 +164,13 @@ void read_serving(const CommandLine& line, Settings& settings) {
 
 Group request_options() {
     Group group("Words of requests");
-    OptionAdder{group}  //
-    ("unknown", cli::value("error|skip", "error"),
-     "what becomes of a word that the model does not have, if a request has no unknown=: error "
-     "refuses the request, skip leaves the word out")  //
-        ("case", cli::value("exact|ignore", "exact"),
-         "how words are found, if a request has no case=: ignore takes snake for SNAKE if the "
-         "model has no SNAKE");
+    OptionAdder add(group);
+    add("unknown", cli::value("error|skip", "error"),
+        "what becomes of a word that the model does not have, if a request has no unknown=: error "
+        "refuses the request, skip leaves the word out");
+    add("case", cli::value("exact|ignore", "exact"),
+        "how words are found, if a request has no case=: ignore takes snake for SNAKE if the "
+        "model has no SNAKE");
     return group;
 }
 
@@ -185,42 +185,42 @@ void read_look_up(const CommandLine& line, LookUpRules& rules) {
 
 Group engine_options() {
     Group group("Engine");
-    OptionAdder{group}  //
-    ("engine", cli::value("auto|cuda|cpu", "auto"),
-     "what answers queries: a GPU (cuda) or the CPU; auto is cuda if it can run here, else cpu")  //
-        ("simd", cli::value("avx512|avx2|neon|baseline"),
-         "cpu: instruction set (default: the best one of this machine)")               //
-        ("device", cli::value("all|N,N...", "0"), "cuda: numbers of the GPUs to use")  //
-        ("spread", cli::value("auto|rows|queries", "auto"),
-         "cuda: how several GPUs share the work: each answers a part of the queries, for which it "
-         "holds all words, or all queries in a part of the words (rows); auto is queries if the "
-         "model fits on each GPU, else rows")                                           //
-        ("threads", cli::value("T", "0"), "cpu: number of threads; 0 is one per core")  //
-        ("io-threads", cli::value("T", "0"),
-         "number of threads that read requests and write replies; 0 is 3 per 8 cores, at most "
-         "8")  //
-        ("pin", cli::value("auto|on|off", "auto"),
-         "cpu: lock the model in memory; if the system refuses, auto serves it unlocked, and on "
-         "ends the daemon. cuda: auto and on lock it only while it is copied to the GPU")  //
-        ("planes", cli::value("on|off", "on"),
-         "search a copy of the model with 4 bits per number first, then read only the vectors that "
-         "it cannot rule out; off reads all vectors and saves the copy's memory")  //
-        ("fine-plane", cli::value("auto|on|off", "auto"),
-         "cpu: search batches of requests in a copy with 7 bits per number, a quarter of the "
-         "vectors' size; auto makes it if memory has room for that and a reload")  //
-        ("neighbors", cli::value("on|off", "on"),
-         "answer NEAR of a word from the neighbors that gloved-neighbors has stored in the model, "
-         "if there are any; off asks the engine")  //
-        ("gpu-memory", cli::value("BYTES"),
-         "cuda: limit on the memory that each model takes on each GPU, e.g. 512M or 6G, where 1G "
-         "is 1024M; vectors that do not fit stay in main memory. While a model is reloaded, the "
-         "new one takes as much beside the old (default: all that is free)")  //
-        ("batch-ms", cli::value("MS", "0"),
-         "answer waiting requests in batches that take about this many milliseconds; 0 is four "
-         "times what one request takes, at least 1 ms")  //
-        ("rank-cache", cli::value("BYTES", "64M"),
-         "where ranks against one word are asked for again and again, keep the order of all words; "
-         "this much memory for each model and engine at most, 16 bytes a word; 0 keeps none");
+    OptionAdder add(group);
+    add("engine", cli::value("auto|cuda|cpu", "auto"),
+        "what answers queries: a GPU (cuda) or the CPU; auto is cuda if it can run here, else cpu");
+    add("simd", cli::value("avx512|avx2|neon|baseline"),
+        "cpu: instruction set (default: the best one of this machine)");
+    add("device", cli::value("all|N,N...", "0"), "cuda: numbers of the GPUs to use");
+    add("spread", cli::value("auto|rows|queries", "auto"),
+        "cuda: how several GPUs share the work: each answers a part of the queries, for which it "
+        "holds all words, or all queries in a part of the words (rows); auto is queries if the "
+        "model fits on each GPU, else rows");
+    add("threads", cli::value("T", "0"), "cpu: number of threads; 0 is one per core");
+    add("io-threads", cli::value("T", "0"),
+        "number of threads that read requests and write replies; 0 is 3 per 8 cores, at most "
+        "8");
+    add("pin", cli::value("auto|on|off", "auto"),
+        "cpu: lock the model in memory; if the system refuses, auto serves it unlocked, and on "
+        "ends the daemon. cuda: auto and on lock it only while it is copied to the GPU");
+    add("planes", cli::value("on|off", "on"),
+        "search a copy of the model with 4 bits per number first, then read only the vectors that "
+        "it cannot rule out; off reads all vectors and saves the copy's memory");
+    add("fine-plane", cli::value("auto|on|off", "auto"),
+        "cpu: search batches of requests in a copy with 7 bits per number, a quarter of the "
+        "vectors' size; auto makes it if memory has room for that and a reload");
+    add("neighbors", cli::value("on|off", "on"),
+        "answer NEAR of a word from the neighbors that gloved-neighbors has stored in the model, "
+        "if there are any; off asks the engine");
+    add("gpu-memory", cli::value("BYTES"),
+        "cuda: limit on the memory that each model takes on each GPU, e.g. 512M or 6G, where 1G "
+        "is 1024M; vectors that do not fit stay in main memory. While a model is reloaded, the "
+        "new one takes as much beside the old (default: all that is free)");
+    add("batch-ms", cli::value("MS", "0"),
+        "answer waiting requests in batches that take about this many milliseconds; 0 is four "
+        "times what one request takes, at least 1 ms");
+    add("rank-cache", cli::value("BYTES", "64M"),
+        "where ranks against one word are asked for again and again, keep the order of all words; "
+        "this much memory for each model and engine at most, 16 bytes a word; 0 keeps none");
     return group;
 }
 
@@ -255,27 +255,27 @@ void read_engine(const CommandLine& line, Settings& settings) {
 
 Group limit_options(const Limits& limits) {
     Group group("Limits");
-    OptionAdder{group}  //
-    ("max-k", cli::value("N", fmt::to_string(limits.max_k)),
-     "most words that a request may ask for")  //
-        ("max-connections", cli::value("N", fmt::to_string(limits.max_connections)),
-         "most open connections; further ones are refused")  //
-        ("uid-share", cli::value("N", fmt::to_string(limits.uid_share)),
-         "most open connections of one user, in percent of --max-connections")  //
-        ("queue-length", cli::value("N", fmt::to_string(limits.queue_length)),
-         "most requests that wait for an engine; further ones are refused")  //
-        ("request-timeout", cli::value("S", seconds(limits.request_timeout)),
-         "seconds that a request may wait for an engine before it is refused")  //
-        ("line-timeout", cli::value("S", seconds(limits.line_timeout)),
-         "seconds from the first byte of a request to the end of its line, before the connection "
-         "is closed")  //
-        ("idle-timeout", cli::value("S", seconds(limits.idle_timeout)),
-         "seconds without a request before a connection is closed; 0 is never")  //
-        ("write-timeout", cli::value("S", seconds(limits.write_timeout)),
-         "seconds for a client to read 64 KiB of replies, or the rest if that is less, before the "
-         "connection is closed")  //
-        ("drain-timeout", cli::value("S", seconds(limits.drain_timeout)),
-         "seconds after SIGTERM for the last replies, before all connections are closed");
+    OptionAdder add(group);
+    add("max-k", cli::value("N", fmt::to_string(limits.max_k)),
+        "most words that a request may ask for");
+    add("max-connections", cli::value("N", fmt::to_string(limits.max_connections)),
+        "most open connections; further ones are refused");
+    add("uid-share", cli::value("N", fmt::to_string(limits.uid_share)),
+        "most open connections of one user, in percent of --max-connections");
+    add("queue-length", cli::value("N", fmt::to_string(limits.queue_length)),
+        "most requests that wait for an engine; further ones are refused");
+    add("request-timeout", cli::value("S", seconds(limits.request_timeout)),
+        "seconds that a request may wait for an engine before it is refused");
+    add("line-timeout", cli::value("S", seconds(limits.line_timeout)),
+        "seconds from the first byte of a request to the end of its line, before the connection "
+        "is closed");
+    add("idle-timeout", cli::value("S", seconds(limits.idle_timeout)),
+        "seconds without a request before a connection is closed; 0 is never");
+    add("write-timeout", cli::value("S", seconds(limits.write_timeout)),
+        "seconds for a client to read 64 KiB of replies, or the rest if that is less, before the "
+        "connection is closed");
+    add("drain-timeout", cli::value("S", seconds(limits.drain_timeout)),
+        "seconds after SIGTERM for the last replies, before all connections are closed");
     return group;
 }
 
@@ -293,12 +293,12 @@ void read_limits(const CommandLine& line, Limits& limits) {
 
 Group log_options() {
     Group group("Log, on standard error");
-    OptionAdder{group}  //
-    ("log-level", cli::value("debug|info|warning|error", "info"),
-     "log lines of this level and above")  //
-        ("access-log", cli::value("on|off", "off"),
-         "log each request: the client's user and process, the request's name, result and "
-         "microseconds; never its words");
+    OptionAdder add(group);
+    add("log-level", cli::value("debug|info|warning|error", "info"),
+        "log lines of this level and above");
+    add("access-log", cli::value("on|off", "off"),
+        "log each request: the client's user and process, the request's name, result and "
+        "microseconds; never its words");
     return group;
 }
 
@@ -313,9 +313,10 @@ void read_log(const CommandLine& line, Options& options) {
 
 cli::Options describe_options() {
     Group other("Other");
-    OptionAdder{other}("check",
-                       "verify the checksums of all models, answer one test query with each, and "
-                       "exit; opens no socket");
+    OptionAdder add(other);
+    add("check",
+        "verify the checksums of all models, answer one test query with each, and "
+        "exit; opens no socket");
     cli::add_help(other);
     cli::Options options{.shown = {kHelpColumns, kMinDescriptionColumns}};
     options.shown.add(serving_options())

@@ -38,11 +38,11 @@ int run(const cli::CommandLine& line) {
 
 int run_program(int argc, char** argv) {
     cli::Options options;
-    cli::OptionAdder{options.shown}                                 //
-    ("rows", cli::value("N"), "number of words, up to 10,000,000")  //
-        ("dim", cli::value("D"), "numbers per word, up to 4096")    //
-        ("seed", cli::value("S", "1"), "seed of the model")         //
-        ("out", cli::value("MODEL_DIR"), "directory of the model to write");
+    cli::OptionAdder add(options.shown);
+    add("rows", cli::value("N"), "number of words, up to 10,000,000");
+    add("dim", cli::value("D"), "numbers per word, up to 4096");
+    add("seed", cli::value("S", "1"), "seed of the model");
+    add("out", cli::value("MODEL_DIR"), "directory of the model to write");
     return cli::run(kProgram, options, cli::arguments_of(argc, argv), run);
 }
 

@@ -67,14 +67,14 @@ int run(const cli::CommandLine& line) {
 
 int run_program(int argc, char** argv) {
     cli::Options options;
-    cli::OptionAdder{options.shown}  //
-    ("rows", cli::value("N"),
-     "number of lines; from 64 on one word occurs twice, with different numbers")  //
-        ("dim", cli::value("D"), "numbers per word")                               //
-        ("seed", cli::value("S", "1"), "seed of the words and numbers")            //
-        ("format", cli::value("glove|word2vec|word2vec-bin|norms", "glove"),
-         "format to write; norms is glove with each vector's norm before its numbers")  //
-        ("out", cli::value("FILE"), "write to FILE instead of stdout");
+    cli::OptionAdder add(options.shown);
+    add("rows", cli::value("N"),
+        "number of lines; from 64 on one word occurs twice, with different numbers");
+    add("dim", cli::value("D"), "numbers per word");
+    add("seed", cli::value("S", "1"), "seed of the words and numbers");
+    add("format", cli::value("glove|word2vec|word2vec-bin|norms", "glove"),
+        "format to write; norms is glove with each vector's norm before its numbers");
+    add("out", cli::value("FILE"), "write to FILE instead of stdout");
     return cli::run(kProgram, options, cli::arguments_of(argc, argv), run);
 }
 

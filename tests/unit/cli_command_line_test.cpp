@@ -18,14 +18,14 @@ using Arguments = std::vector<std::string>;
 
 cli::Options options() {
     cli::Options options;
-    cli::OptionAdder{options.shown}                          //
-    ("count", cli::value("N", "3"), "a number")              //
-        ("needed", cli::value("N"), "a number")              //
-        ("memory", cli::value("BYTES"), "a size")            //
-        ("timeout", cli::value("S", "10"), "a time")         //
-        ("name", cli::value("NAME"), "a name")               //
-        ("op", cli::value("min|max|both", "min"), "a word")  //
-        ("json", "a switch");
+    cli::OptionAdder add(options.shown);
+    add("count", cli::value("N", "3"), "a number");
+    add("needed", cli::value("N"), "a number");
+    add("memory", cli::value("BYTES"), "a size");
+    add("timeout", cli::value("S", "10"), "a time");
+    add("name", cli::value("NAME"), "a name");
+    add("op", cli::value("min|max|both", "min"), "a word");
+    add("json", "a switch");
     options.operands = {"input"};
     return options;
 }
@@ -109,9 +109,9 @@ TEST(CommandLine, ChoicesAreNamedInTheError) {
 
 TEST(CommandLine, AFileAddsOptionsAndItsFaultsAreToldWithTheirLines) {
     cli::Options described = options();
-    cli::OptionAdder{described.shown}            //
-    ("config", cli::value("FILE"), "this file")  //
-        ("model", cli::values("DIR"), "may be repeated");
+    cli::OptionAdder add(described.shown);
+    add("config", cli::value("FILE"), "this file");
+    add("model", cli::values("DIR"), "may be repeated");
     const TempDir dir;
     const std::string path = dir / "conf";
     const auto with_file = [&](const std::string& text, Arguments arguments) {

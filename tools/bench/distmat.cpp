@@ -198,16 +198,16 @@ Exit status:
 
 cli::Options describe_distmat_options() {
     cli::Options options;
-    cli::OptionAdder{options.shown}                                                    //
-    ("rows", cli::value("N"), "measure one matrix of N rows instead of five squares")  //
-        ("dim", cli::value("D", "300"), "with --rows: columns")                        //
-        ("engines", cli::value("all|cpu|cuda[,...]", "all"),
-         "engines, with commas between; all are those that can run here")               //
-        ("repeat", cli::value("R", "10"), "runs, after one that does not count")        //
-        ("threads", cli::value("T", "0"), "cpu: number of threads; 0 is one per core")  //
-        ("device", cli::value("N", "0"), "number of the GPU")                           //
-        ("seed", cli::value("S", "1"), "seed of the random numbers")                    //
-        ("format", cli::value("text|csv", "text"), "how to print results");
+    cli::OptionAdder add(options.shown);
+    add("rows", cli::value("N"), "measure one matrix of N rows instead of five squares");
+    add("dim", cli::value("D", "300"), "with --rows: columns");
+    add("engines", cli::value("all|cpu|cuda[,...]", "all"),
+        "engines, with commas between; all are those that can run here");
+    add("repeat", cli::value("R", "10"), "runs, after one that does not count");
+    add("threads", cli::value("T", "0"), "cpu: number of threads; 0 is one per core");
+    add("device", cli::value("N", "0"), "number of the GPU");
+    add("seed", cli::value("S", "1"), "seed of the random numbers");
+    add("format", cli::value("text|csv", "text"), "how to print results");
     return options;
 }
 

@@ -152,54 +152,54 @@ Exit status:
 
 cli::Options describe_engines_options() {
     boost::program_options::options_description model("The model");
-    cli::OptionAdder{model}                                                          //
-    ("model", cli::value("DIR"), "measure this model")                               //
-        ("rows", cli::value("N"), "make up a model of N words")                      //
-        ("dim", cli::value("D", "300"), "with --rows: numbers per word")             //
-        ("seed", cli::value("S", "1"), "seed of the made-up model and the queries")  //
-        ("keep", cli::value("DIR"), "with --rows: write the model to DIR and keep it");
+    cli::OptionAdder add_to_model(model);
+    add_to_model("model", cli::value("DIR"), "measure this model");
+    add_to_model("rows", cli::value("N"), "make up a model of N words");
+    add_to_model("dim", cli::value("D", "300"), "with --rows: numbers per word");
+    add_to_model("seed", cli::value("S", "1"), "seed of the made-up model and the queries");
+    add_to_model("keep", cli::value("DIR"), "with --rows: write the model to DIR and keep it");
     boost::program_options::options_description engines("Engines");
-    cli::OptionAdder{engines}  //
-    ("engine", cli::value("cpu|cuda|auto|all", "cpu"),
-     "engine to measure; auto is cuda if it can run here, else cpu; all are those that can run "
-     "here")  //
-        ("simd", cli::value("avx512|avx2|neon|baseline|all"),
-         "cpu: instruction set; all are this machine's (default: the best one of this machine)")  //
-        ("threads", cli::value("T", "0"), "threads to use; 0 is one per core")                    //
-        ("device", cli::value("all|N,N...", "0"),
-         "cuda: numbers of the GPUs; only the engine uses more than the first")  //
-        ("spread", cli::value("auto|rows|queries", "auto"),
-         "cuda: how several GPUs share the work, as gloved's option of this name")  //
-        ("pin", cli::value("on|off", "on"),
-         "cuda: lock the model in memory while it is copied to the GPU")  //
-        ("planes", cli::value("on|off", "on"),
-         "search a copy of the model with 4 bits per number first, then read only the vectors that "
-         "it cannot rule out")  //
-        ("fine-plane", cli::value("on|off", "on"),
-         "cpu: search batches in a copy with 7 bits per number, where the processor is fast at "
-         "that")  //
-        ("wgmma", cli::value("on|off", "on"),
-         "cuda: use the Hopper GPUs' own instruction for products of codes; off measures the one "
-         "that other GPUs use")  //
-        ("gpu-memory", cli::value("BYTES"),
-         "cuda: limit on the GPU's memory, e.g. 440M or 6G, where 1G is 1024M (default: all that "
-         "is free)")  //
-        ("batches", cli::value("LIST"),
-         "queries answered together, numbers with commas between (default: 1,8,64 for cpu, "
-         "1,2,8,64,256,1024 for cuda)")                                    //
-        ("k", cli::value("K", "10"), "words per answer")                   //
-        ("top", cli::value("N"), "search the N most frequent words only")  //
-        ("range", cli::value("N"),
-         "search N neighbouring words only, at a random place for each query, as a prefix does")  //
-        ("within", cli::value("LIST"),
-         "also search within lists of so many random words, numbers with commas between, each "
-         "beside the search without")  //
-        ("exclude", cli::value("N", "1"),
-         "words that each query excludes: its own and random ones")              //
-        ("min", cli::value("S"), "search words with a score of S or more only")  //
-        ("repeat", cli::value("R"), "rounds (default: 9; 49 with --engine cuda)");
+    cli::OptionAdder add(engines);
+    add("engine", cli::value("cpu|cuda|auto|all", "cpu"),
+        "engine to measure; auto is cuda if it can run here, else cpu; all are those that can run "
+        "here");
+    add("simd", cli::value("avx512|avx2|neon|baseline|all"),
+        "cpu: instruction set; all are this machine's (default: the best one of this machine)");
+    add("threads", cli::value("T", "0"), "threads to use; 0 is one per core");
+    add("device", cli::value("all|N,N...", "0"),
+        "cuda: numbers of the GPUs; only the engine uses more than the first");
+    add("spread", cli::value("auto|rows|queries", "auto"),
+        "cuda: how several GPUs share the work, as gloved's option of this name");
+    add("pin", cli::value("on|off", "on"),
+        "cuda: lock the model in memory while it is copied to the GPU");
+    add("planes", cli::value("on|off", "on"),
+        "search a copy of the model with 4 bits per number first, then read only the vectors that "
+        "it cannot rule out");
+    add("fine-plane", cli::value("on|off", "on"),
+        "cpu: search batches in a copy with 7 bits per number, where the processor is fast at "
+        "that");
+    add("wgmma", cli::value("on|off", "on"),
+        "cuda: use the Hopper GPUs' own instruction for products of codes; off measures the one "
+        "that other GPUs use");
+    add("gpu-memory", cli::value("BYTES"),
+        "cuda: limit on the GPU's memory, e.g. 440M or 6G, where 1G is 1024M (default: all that "
+        "is free)");
+    add("batches", cli::value("LIST"),
+        "queries answered together, numbers with commas between (default: 1,8,64 for cpu, "
+        "1,2,8,64,256,1024 for cuda)");
+    add("k", cli::value("K", "10"), "words per answer");
+    add("top", cli::value("N"), "search the N most frequent words only");
+    add("range", cli::value("N"),
+        "search N neighbouring words only, at a random place for each query, as a prefix does");
+    add("within", cli::value("LIST"),
+        "also search within lists of so many random words, numbers with commas between, each "
+        "beside the search without");
+    add("exclude", cli::value("N", "1"), "words that each query excludes: its own and random ones");
+    add("min", cli::value("S"), "search words with a score of S or more only");
+    add("repeat", cli::value("R"), "rounds (default: 9; 49 with --engine cuda)");
     boost::program_options::options_description other("Output");
-    cli::OptionAdder{other}("format", cli::value("text|csv", "text"), "how to print results");
+    cli::OptionAdder add_to_other(other);
+    add_to_other("format", cli::value("text|csv", "text"), "how to print results");
     cli::Options options;
     options.shown.add(model).add(engines).add(other);
     for (const GoneOption& gone : kGone) {

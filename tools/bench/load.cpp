@@ -336,27 +336,27 @@ Exit status:
 cli::Options describe_load_options() {
     cli::Options options;
     options.operands = {"socket"};
-    cli::OptionAdder{options.shown}  //
-    ("mix", cli::value("LIST", "near"),
-     "what to ask, kinds with commas between, each with its weight, e.g. near=8,sim=1,ping=1; "
-     "the man page lists them")                                                                   //
-        ("model", cli::value("DIR"), "the daemon's model, to take words from (default: ask it)")  //
-        ("k", cli::value("K", "10"), "words per answer")                                          //
-        ("connections", cli::value("N", "16"), "connections to the daemon")                       //
-        ("depth", cli::value("N", "16"),
-         "requests of each connection that are sent ahead of replies")  //
-        ("rate", cli::value("R"),
-         "send R requests per second in all, whatever the daemon does, and measure latencies from "
-         "the time when each was due")                                   //
-        ("seconds", cli::value("S", "10"), "how long to send requests")  //
-        ("check", cli::value("SHARE", "0.01"),
-         "share of the requests whose answers are compared with those of a quiet daemon")    //
-        ("lone", "add a client that asks one request at a time, with latencies of its own")  //
-        ("daemon-pid", cli::value("PID"),
-         "the daemon's process (default: the one that opened the socket)")           //
-        ("threads", cli::value("T", "0"), "threads to use; 0 is one per two cores")  //
-        ("seed", cli::value("S", "1"), "seed of the requests")                       //
-        ("format", cli::value("text|csv", "text"), "how to print results");
+    cli::OptionAdder add(options.shown);
+    add("mix", cli::value("LIST", "near"),
+        "what to ask, kinds with commas between, each with its weight, e.g. near=8,sim=1,ping=1; "
+        "the man page lists them");
+    add("model", cli::value("DIR"), "the daemon's model, to take words from (default: ask it)");
+    add("k", cli::value("K", "10"), "words per answer");
+    add("connections", cli::value("N", "16"), "connections to the daemon");
+    add("depth", cli::value("N", "16"),
+        "requests of each connection that are sent ahead of replies");
+    add("rate", cli::value("R"),
+        "send R requests per second in all, whatever the daemon does, and measure latencies from "
+        "the time when each was due");
+    add("seconds", cli::value("S", "10"), "how long to send requests");
+    add("check", cli::value("SHARE", "0.01"),
+        "share of the requests whose answers are compared with those of a quiet daemon");
+    add("lone", "add a client that asks one request at a time, with latencies of its own");
+    add("daemon-pid", cli::value("PID"),
+        "the daemon's process (default: the one that opened the socket)");
+    add("threads", cli::value("T", "0"), "threads to use; 0 is one per two cores");
+    add("seed", cli::value("S", "1"), "seed of the requests");
+    add("format", cli::value("text|csv", "text"), "how to print results");
     return options;
 }
 

@@ -232,17 +232,15 @@ Exit status:
 
 cli::Options describe_matmin_options() {
     cli::Options options;
-    cli::OptionAdder{options.shown}                                                      //
-    ("count", cli::value("N", "50000000"), "number of matrices")                         //
-        ("shape", cli::value("RxC", "3x3"), "rows and columns of each matrix")           //
-        ("type", cli::value("float64|float32|int32", "float64"), "type of the numbers")  //
-        ("repeat", cli::value("R", "10"),
-         "computations from memory, after one that does not count")  //
-        ("threads", cli::value("T", "0"),
-         "threads that read and compute; 0 is one per core")          //
-        ("device", cli::value("N", "0"), "number of the GPU")         //
-        ("seed", cli::value("S", "1"), "seed of the random numbers")  //
-        ("format", cli::value("text|csv", "text"), "how to print results");
+    cli::OptionAdder add(options.shown);
+    add("count", cli::value("N", "50000000"), "number of matrices");
+    add("shape", cli::value("RxC", "3x3"), "rows and columns of each matrix");
+    add("type", cli::value("float64|float32|int32", "float64"), "type of the numbers");
+    add("repeat", cli::value("R", "10"), "computations from memory, after one that does not count");
+    add("threads", cli::value("T", "0"), "threads that read and compute; 0 is one per core");
+    add("device", cli::value("N", "0"), "number of the GPU");
+    add("seed", cli::value("S", "1"), "seed of the random numbers");
+    add("format", cli::value("text|csv", "text"), "how to print results");
     return options;
 }
 

@@ -51,22 +51,22 @@ Exit status:
 
 cli::Options describe_museum_options() {
     cli::Options options;
-    cli::OptionAdder{options.shown}                                                //
-    ("model", cli::value("DIR"), "search: search this model")                      //
-        ("rows", cli::value("N", "400000"), "search: make up a model of N words")  //
-        ("dim", cli::value("D", "300"), "search: numbers of a made-up word")       //
-        ("k", cli::value("K", "10"), "search: words per answer, at most 32")       //
-        ("count", cli::value("N", "20000000"), "minimum: number of matrices")      //
-        ("versions", cli::value("LIST|all", "all"),
-         "what to measure, with commas between: v0 to v4, original, sequential, global, shared8, "
-         "shared16, shared32, and the engines cpu and cuda")                        //
-        ("repeat", cli::value("R", "10"), "rounds, after one that does not count")  //
-        ("seconds", cli::value("S", "30"),
-         "search: what has taken this many seconds skips its remaining rounds")         //
-        ("threads", cli::value("T", "0"), "cpu: number of threads; 0 is one per core")  //
-        ("device", cli::value("N", "0"), "number of the GPU")                           //
-        ("seed", cli::value("S", "1"), "seed of what is made up")                       //
-        ("format", cli::value("text|csv", "text"), "how to print results");
+    cli::OptionAdder add(options.shown);
+    add("model", cli::value("DIR"), "search: search this model");
+    add("rows", cli::value("N", "400000"), "search: make up a model of N words");
+    add("dim", cli::value("D", "300"), "search: numbers of a made-up word");
+    add("k", cli::value("K", "10"), "search: words per answer, at most 32");
+    add("count", cli::value("N", "20000000"), "minimum: number of matrices");
+    add("versions", cli::value("LIST|all", "all"),
+        "what to measure, with commas between: v0 to v4, original, sequential, global, shared8, "
+        "shared16, shared32, and the engines cpu and cuda");
+    add("repeat", cli::value("R", "10"), "rounds, after one that does not count");
+    add("seconds", cli::value("S", "30"),
+        "search: what has taken this many seconds skips its remaining rounds");
+    add("threads", cli::value("T", "0"), "cpu: number of threads; 0 is one per core");
+    add("device", cli::value("N", "0"), "number of the GPU");
+    add("seed", cli::value("S", "1"), "seed of what is made up");
+    add("format", cli::value("text|csv", "text"), "how to print results");
     options.operands = {"subject"};
     return options;
 }

@@ -75,29 +75,29 @@ struct Task {
 
 cli::Options describe_options() {
     cli::Options options;
-    cli::OptionAdder{options.shown}  //
-    ("format", cli::value("auto|glove|norms|word2vec|word2vec-bin|fasttext", "auto"),
-     "format of INPUT; auto finds out from its first 4 MiB. norms is GloVe's text with each "
-     "vector's norm (Euclidean length) before its numbers; it is checked, then dropped")         //
-        ("dim", cli::value("D"), "numbers per word (default: as many as the first lines have)")  //
-        ("member", cli::value("NAME"), "file to read from a zip archive, if it has several")     //
-        ("limit", cli::value("N"),
-         "read only the first N words; repeated and skipped ones count (default: all)")  //
-        ("duplicates", cli::value("first|last|error", "first"),
-         "if a word occurs twice, keep the first or the last vector, or stop with an error")  //
-        ("on-error", cli::value("stop|skip", "stop"),
-         "at a malformed line, stop with an error, or skip the line and count it")             //
-        ("threads", cli::value("T"), "threads that parse (default: one per core, at most 8)")  //
-        ("memory", cli::value("BYTES"),
-         "limit on memory, at least 256M, e.g. 512M or 4G, where 1G is 1024M (default: a quarter "
-         "of the machine's memory)")  //
-        ("planes", cli::value("4|none", "4"),
-         "4 writes the file planes, with 4 bits per number, which gloved searches first; with none "
-         "gloved computes it at every start")  //
-        ("planes-only", cli::value("MODEL_DIR"),
-         "only write the file planes of an existing model, so that gloved starts faster")  //
-        ("export", cli::value("glove|word2vec|word2vec-bin|npy"),
-         "only write an existing model to the file OUT in this format");
+    cli::OptionAdder add(options.shown);
+    add("format", cli::value("auto|glove|norms|word2vec|word2vec-bin|fasttext", "auto"),
+        "format of INPUT; auto finds out from its first 4 MiB. norms is GloVe's text with each "
+        "vector's norm (Euclidean length) before its numbers; it is checked, then dropped");
+    add("dim", cli::value("D"), "numbers per word (default: as many as the first lines have)");
+    add("member", cli::value("NAME"), "file to read from a zip archive, if it has several");
+    add("limit", cli::value("N"),
+        "read only the first N words; repeated and skipped ones count (default: all)");
+    add("duplicates", cli::value("first|last|error", "first"),
+        "if a word occurs twice, keep the first or the last vector, or stop with an error");
+    add("on-error", cli::value("stop|skip", "stop"),
+        "at a malformed line, stop with an error, or skip the line and count it");
+    add("threads", cli::value("T"), "threads that parse (default: one per core, at most 8)");
+    add("memory", cli::value("BYTES"),
+        "limit on memory, at least 256M, e.g. 512M or 4G, where 1G is 1024M (default: a quarter "
+        "of the machine's memory)");
+    add("planes", cli::value("4|none", "4"),
+        "4 writes the file planes, with 4 bits per number, which gloved searches first; with none "
+        "gloved computes it at every start");
+    add("planes-only", cli::value("MODEL_DIR"),
+        "only write the file planes of an existing model, so that gloved starts faster");
+    add("export", cli::value("glove|word2vec|word2vec-bin|npy"),
+        "only write an existing model to the file OUT in this format");
     // For tests, whose inputs are too small to spill the spool to its file.
     options.hidden.add_options()("spool-memory", cli::value("BYTES"));
     options.operands = {"first", "second"};

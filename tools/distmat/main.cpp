@@ -53,22 +53,22 @@ Exit status:
 
 cli::Options describe_options() {
     cli::Options options;
-    cli::OptionAdder{options.shown}  //
-    ("metric", cli::value("sqeuclidean|euclidean|cosine", "sqeuclidean"),
-     "distance: the sum of the squared differences, its square root, or 1 minus the cosine")  //
-        ("engine", cli::value("auto|cuda|cpu", "auto"),
-         "what computes: a GPU (cuda) or the CPU; auto is cuda if it can run here, else cpu")  //
-        ("model", cli::value("DIR"), "model made by gloved-convert, for the words in INPUT")   //
-        ("top", cli::value("K"),
-         "write only the K nearest other rows of each row, nearest first. Text has lines of row "
-         "(from 0), other row and distance, separated by TABs, with words for rows with --model. A "
-         ".npy array has the fields index and distance")                                       //
-        ("threads", cli::value("T"), "threads that read and compute (default: one per core)")  //
-        ("simd", cli::value("avx512|avx2|neon|baseline"),
-         "cpu: instruction set (default: the best one of this machine)")                      //
-        ("device", cli::value("N", "0"), "cuda: number of the GPU")                           //
-        ("member", cli::value("NAME"), "file to read from a zip archive, if it has several")  //
-        ("times", "print on stderr how long reading, computing and writing take");
+    cli::OptionAdder add(options.shown);
+    add("metric", cli::value("sqeuclidean|euclidean|cosine", "sqeuclidean"),
+        "distance: the sum of the squared differences, its square root, or 1 minus the cosine");
+    add("engine", cli::value("auto|cuda|cpu", "auto"),
+        "what computes: a GPU (cuda) or the CPU; auto is cuda if it can run here, else cpu");
+    add("model", cli::value("DIR"), "model made by gloved-convert, for the words in INPUT");
+    add("top", cli::value("K"),
+        "write only the K nearest other rows of each row, nearest first. Text has lines of row "
+        "(from 0), other row and distance, separated by TABs, with words for rows with --model. A "
+        ".npy array has the fields index and distance");
+    add("threads", cli::value("T"), "threads that read and compute (default: one per core)");
+    add("simd", cli::value("avx512|avx2|neon|baseline"),
+        "cpu: instruction set (default: the best one of this machine)");
+    add("device", cli::value("N", "0"), "cuda: number of the GPU");
+    add("member", cli::value("NAME"), "file to read from a zip archive, if it has several");
+    add("times", "print on stderr how long reading, computing and writing take");
     // For tests, whose matrices are smaller than a block.
     options.hidden.add_options()("block", cli::value("N"));
     options.operands = {"input", "output"};

@@ -76,17 +76,17 @@ struct Task {
 
 cli::Options describe_options() {
     cli::Options options;
-    cli::OptionAdder{options.shown}  //
-    ("op", cli::value("min|max|minmax", "min"),
-     "print the smallest elements, the largest, or both with a line *** between")  //
-        ("type", cli::value("float64|float32|int32"),
-         "type of the numbers (default: float64 for text, its own type for an array)")  //
-        ("engine", cli::value("auto|cuda|cpu", "auto"),
-         "what computes: all threads that read (cpu), or a GPU (cuda). auto is cpu: reading takes "
-         "most of the time, even if there is a GPU")                                          //
-        ("times", "print on stderr how long reading, copying to a GPU and computing take")    //
-        ("threads", cli::value("T"), "threads that read (default: one per core, at most 8)")  //
-        ("member", cli::value("NAME"), "file to read from a zip archive, if it has several");
+    cli::OptionAdder add(options.shown);
+    add("op", cli::value("min|max|minmax", "min"),
+        "print the smallest elements, the largest, or both with a line *** between");
+    add("type", cli::value("float64|float32|int32"),
+        "type of the numbers (default: float64 for text, its own type for an array)");
+    add("engine", cli::value("auto|cuda|cpu", "auto"),
+        "what computes: all threads that read (cpu), or a GPU (cuda). auto is cpu: reading takes "
+        "most of the time, even if there is a GPU");
+    add("times", "print on stderr how long reading, copying to a GPU and computing take");
+    add("threads", cli::value("T"), "threads that read (default: one per core, at most 8)");
+    add("member", cli::value("NAME"), "file to read from a zip archive, if it has several");
     options.operands = {"input"};
     return options;
 }

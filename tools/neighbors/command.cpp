@@ -17,20 +17,20 @@ constexpr std::uint64_t kMaxThreads = 256;
 
 void add_computing_options(cli::Options& options, const std::string& default_threads,
                            const std::string& default_device) {
-    cli::OptionAdder{options.shown}                                     //
-    ("k", cli::value("K", "10"), "neighbours of a word, at most 1024")  //
-        ("engine", cli::value("auto|cuda|cpu", "auto"),
-         "what computes: a GPU (cuda) or the CPU; auto is cuda if it can run here, else cpu")  //
-        ("threads", cli::value("T"),
-         fmt::format("threads of the cpu engine (default: {})", default_threads))  //
-        ("device", cli::value("all|N,N..."),
-         fmt::format("cuda: numbers of the GPUs, which share the words (default: {})",
-                     default_device))  //
-        ("gpu-memory", cli::value("BYTES"),
-         "cuda: limit on the GPU's memory, e.g. 6G (default: all that is free)")  //
-        ("parts", cli::value("DIR"),
-         "where finished parts are kept until all are there; other users may not write to it "
-         "(default: MODEL_DIR.neighbors-parts, which is removed in the end)");
+    cli::OptionAdder add(options.shown);
+    add("k", cli::value("K", "10"), "neighbours of a word, at most 1024");
+    add("engine", cli::value("auto|cuda|cpu", "auto"),
+        "what computes: a GPU (cuda) or the CPU; auto is cuda if it can run here, else cpu");
+    add("threads", cli::value("T"),
+        fmt::format("threads of the cpu engine (default: {})", default_threads));
+    add("device", cli::value("all|N,N..."),
+        fmt::format("cuda: numbers of the GPUs, which share the words (default: {})",
+                    default_device));
+    add("gpu-memory", cli::value("BYTES"),
+        "cuda: limit on the GPU's memory, e.g. 6G (default: all that is free)");
+    add("parts", cli::value("DIR"),
+        "where finished parts are kept until all are there; other users may not write to it "
+        "(default: MODEL_DIR.neighbors-parts, which is removed in the end)");
     // For tests, whose models are smaller than a part.
     options.hidden.add_options()("part-rows", cli::value("N"));
     options.operands = {"model-dir"};

@@ -80,37 +80,36 @@ struct CommandSettings {
 cli::Options describe_options() {
     cli::Options options;
     neighbors::add_computing_options(options, "one per core", "0");
-    cli::OptionAdder{options.shown}  //
-    ("part", cli::value("I/N"),
-     "compute share I of N, from 1, of the parts only: for several machines, which share the "
-     "directory of the parts")                                                          //
-        ("join", "join the parts that --part computed, store the result, remove them")  //
-        ("output", cli::value("FILE"),
-         "write the neighbours of every word to FILE, from the file neighbors in the model, which "
-         "is made and stored first if it is not there and this user may write it; - is stdout")  //
-        ("format", cli::value("tsv|edges|npy|ivecs"),
-         "with --output: lines of word, neighbour and score, with TABs between, no headings and no "
-         "quotes around words; lines of their row numbers and the score; a NumPy array of row "
-         "numbers, int32; or the same as records of k and k numbers. "
-         "Behind the end of a shorter list is -1 (default: by the name of FILE, else tsv)")  //
-        ("queries", cli::value("FILE"),
-         "write the neighbours of these queries to --output instead, and store nothing; - is "
-         "stdin")  //
-        ("query-format", cli::value("words|glove|numbers|fvecs"),
-         "with --queries: words of the model, one a line; GloVe text; numbers, as text with a line "
-         "for each query or as a NumPy array; or records of dim and dim float32 (default: numbers "
-         "for .npy, fvecs for .fvecs, else words)")  //
-        ("hubs",
-         "tell how often words are neighbours of others: figures and the most frequent ones; with "
-         "--output FILE a line for every word")  //
-        ("mutual",
-         "write to --output the pairs of words that are neighbours of each other, each once")  //
-        ("compare", cli::value("DIR"),
-         "tell how many neighbours each word has in common in this model and the model DIR: "
-         "figures and the words with the fewest; with --output FILE a line for every word in both")
-        //
-        ("show", cli::value("N", "20"), "with --hubs and --compare: number of words to print")  //
-        ("times", "print on stderr how long computing, writing and joining take");
+    cli::OptionAdder add(options.shown);
+    add("part", cli::value("I/N"),
+        "compute share I of N, from 1, of the parts only: for several machines, which share the "
+        "directory of the parts");
+    add("join", "join the parts that --part computed, store the result, remove them");
+    add("output", cli::value("FILE"),
+        "write the neighbours of every word to FILE, from the file neighbors in the model, which "
+        "is made and stored first if it is not there and this user may write it; - is stdout");
+    add("format", cli::value("tsv|edges|npy|ivecs"),
+        "with --output: lines of word, neighbour and score, with TABs between, no headings and no "
+        "quotes around words; lines of their row numbers and the score; a NumPy array of row "
+        "numbers, int32; or the same as records of k and k numbers. "
+        "Behind the end of a shorter list is -1 (default: by the name of FILE, else tsv)");
+    add("queries", cli::value("FILE"),
+        "write the neighbours of these queries to --output instead, and store nothing; - is "
+        "stdin");
+    add("query-format", cli::value("words|glove|numbers|fvecs"),
+        "with --queries: words of the model, one a line; GloVe text; numbers, as text with a line "
+        "for each query or as a NumPy array; or records of dim and dim float32 (default: numbers "
+        "for .npy, fvecs for .fvecs, else words)");
+    add("hubs",
+        "tell how often words are neighbours of others: figures and the most frequent ones; with "
+        "--output FILE a line for every word");
+    add("mutual",
+        "write to --output the pairs of words that are neighbours of each other, each once");
+    add("compare", cli::value("DIR"),
+        "tell how many neighbours each word has in common in this model and the model DIR: "
+        "figures and the words with the fewest; with --output FILE a line for every word in both");
+    add("show", cli::value("N", "20"), "with --hubs and --compare: number of words to print");
+    add("times", "print on stderr how long computing, writing and joining take");
     return options;
 }
 

@@ -72,9 +72,10 @@ cli::Options describe_options() {
     cli::Options options;
     neighbors::add_computing_options(options, "the processes of a host share its cores evenly",
                                      "the processes of a host take its GPUs in turn");
-    cli::OptionAdder{options.shown}("times",
-                                    "print on stderr how long computing, writing and joining take, "
-                                    "in the slowest process");
+    cli::OptionAdder add(options.shown);
+    add("times",
+        "print on stderr how long computing, writing and joining take, "
+        "in the slowest process");
     return options;
 }
 

@@ -71,45 +71,44 @@ struct Settings {
 
 cli::Options describe_options() {
     cli::Options options;
-    cli::OptionAdder{options.shown}  //
-    ("neighbors", cli::value("N|all", "20"),
-     "how many lists of the neighbors file, if there is one, to compare with a plain search")  //
-        ("source", cli::value("INPUT"),
-         "also compare every word, number and rank with the download that the model was made from; "
-         "- "
-         "is stdin")  //
-        ("quick",
-         "check only what gloved checks at start: headers, sizes, words, and that the files belong "
-         "together")  //
-        ("engines",
-         "also send the same random queries to every engine that can run here, and compare the "
-         "answers bit by bit")                                                           //
-        ("answers", cli::value("N", "1000"), "with --engines: queries for each engine")  //
-        ("oracle", cli::value("M", "20"),
-         "with --engines: number of these queries that a plain search answers too")        //
-        ("seed", cli::value("S", "1"), "seed of the queries, and of the choice of lists")  //
-        ("ways", cli::value("LIST"),
-         "with --engines: the engines to compare, separated by commas. Each is cuda or cpu SET "
-         "(avx512, avx2, neon, baseline), with plane after it if it searches the planes first. "
-         "cuda mma plane multiplies as GPUs without wgmma do; with several GPUs, cuda rows plane "
-         "gives each a part of the words, and cuda one plane uses the first alone. E.g. cpu "
-         "avx2,cuda plane (default: all that can run here)")  //
-        ("reference", cli::value("WAY"),
-         "with --engines: the engine to compare the others with, named as in --ways (default: the "
-         "first of --ways, or cpu with the best instruction set)")  //
-        ("device", cli::value("all|N,N...", "all"),
-         "with --engines: numbers of the GPUs that cuda uses")  //
-        ("audit", cli::value("FILE"),
-         "also check the answers in FILE, or on stdin for -: one reply in JSON a line, asked with "
-         "certify=1; each is found again by a plain search")  //
-        ("list", cli::values("NAME=FILE"),
-         "with --audit: a list of words that answers name in within= or without=; repeat for "
-         "several")  //
-        ("download", cli::value("FILE"),
-         "instead of a model, check that FILE, or stdin for -, has the SHA-256 that is known of a "
-         "file of Stanford")                                //
-        ("json", "print one JSON object instead of lines")  //
-        ("threads", cli::value("T"), "threads to use (default: one per core, at most 8)");
+    cli::OptionAdder add(options.shown);
+    add("neighbors", cli::value("N|all", "20"),
+        "how many lists of the neighbors file, if there is one, to compare with a plain search");
+    add("source", cli::value("INPUT"),
+        "also compare every word, number and rank with the download that the model was made from; "
+        "- is stdin");
+    add("quick",
+        "check only what gloved checks at start: headers, sizes, words, and that the files belong "
+        "together");
+    add("engines",
+        "also send the same random queries to every engine that can run here, and compare the "
+        "answers bit by bit");
+    add("answers", cli::value("N", "1000"), "with --engines: queries for each engine");
+    add("oracle", cli::value("M", "20"),
+        "with --engines: number of these queries that a plain search answers too");
+    add("seed", cli::value("S", "1"), "seed of the queries, and of the choice of lists");
+    add("ways", cli::value("LIST"),
+        "with --engines: the engines to compare, separated by commas. Each is cuda or cpu SET "
+        "(avx512, avx2, neon, baseline), with plane after it if it searches the planes first. "
+        "cuda mma plane multiplies as GPUs without wgmma do; with several GPUs, cuda rows plane "
+        "gives each a part of the words, and cuda one plane uses the first alone. E.g. cpu "
+        "avx2,cuda plane (default: all that can run here)");
+    add("reference", cli::value("WAY"),
+        "with --engines: the engine to compare the others with, named as in --ways (default: the "
+        "first of --ways, or cpu with the best instruction set)");
+    add("device", cli::value("all|N,N...", "all"),
+        "with --engines: numbers of the GPUs that cuda uses");
+    add("audit", cli::value("FILE"),
+        "also check the answers in FILE, or on stdin for -: one reply in JSON a line, asked with "
+        "certify=1; each is found again by a plain search");
+    add("list", cli::values("NAME=FILE"),
+        "with --audit: a list of words that answers name in within= or without=; repeat for "
+        "several");
+    add("download", cli::value("FILE"),
+        "instead of a model, check that FILE, or stdin for -, has the SHA-256 that is known of a "
+        "file of Stanford");
+    add("json", "print one JSON object instead of lines");
+    add("threads", cli::value("T"), "threads to use (default: one per core, at most 8)");
     options.operands = {"model-dir"};
     return options;
 }
