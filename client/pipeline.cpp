@@ -76,8 +76,7 @@ Result<bool> Pipeline::step(int input_fd) {
 
 /// Connects and starts over with the first unanswered request.
 Status Pipeline::start_connection() {
-    next_ = 0;
-    offset_ = 0;
+    sending_ = {};
     partly_delivered_ = false;
     const auto connection = peer_.connect();
     if (!connection) return connection.error();
@@ -96,19 +95,17 @@ Status Pipeline::handle_events(short events) {
 }
 
 Status Pipeline::send() {
+    auto& [next, offset] = sending_;
     std::string bytes;
-    for (std::size_t i = next_; i < requests_.size() && may_send(i) && bytes.size() < kSendBytes;
-         ++i) {
-        bytes.append(requests_[i].line, i == next_ ? offset_ : 0);
-    }
+    for (std::size_t i = next; i < requests_.size() && may_send(i) && bytes.size() < kSendBytes;
+         ++i)
+        bytes.append(requests_[i].line, i == next ? offset : 0);
     if (bytes.empty()) return {};
     const auto sent = peer_.current()->send_some(bytes);
     if (!sent) return sent.error();
-    offset_ += *sent;
-    while (next_ < requests_.size() && offset_ >= requests_[next_].line.size()) {
-        offset_ -= requests_[next_].line.size();
-        ++next_;
-    }
+    offset += *sent;
+    while (next < requests_.size() && offset >= requests_[next].line.size())
+        offset -= requests_[next++].line.size();
     return {};
 }
 
@@ -140,11 +137,13 @@ Status Pipeline::deliver_piece(const ReplyPiece& piece) {
 
     peer_.answered(request.text(), piece.status->ok);
     // If the request is not completely sent, the daemon would take the rest for another request.
-    const bool ends = next_ == 0 || closes(request.text(), *piece.status);
+    const bool must_reconnect = sending_.next == 0 || closes(request.text(), *piece.status);
     bytes_ -= request.line.size();
     requests_.pop_front();
-    if (next_ > 0) --next_;
-    if (ends) peer_.drop();
+    if (must_reconnect)
+        peer_.drop();
+    else
+        --sending_.next;
     return {};
 }
 
@@ -155,7 +154,7 @@ Status Pipeline::on_connection_lost(Error error) {
         return {};
     }
     const bool is_unread = error.code == ErrorCode::idle;
-    const bool reload_sent = requests_.front().reload && (next_ > 0 || offset_ > 0) && !is_unread;
+    const bool reload_sent = requests_.front().reload && sending_.has_begun() && !is_unread;
     if (!partly_delivered_ && !reload_sent && peer_.wait_and_drop()) return {};
     peer_.drop();
     if (partly_delivered_)

@@ -64,6 +64,14 @@ class Pipeline {
         std::string_view text() const { return std::string_view(line).substr(0, line.size() - 1); }
     };
 
+    /// How much of requests_ the current connection has taken: all requests before `next`, and
+    /// `offset` bytes of that one.
+    struct Sending {
+        std::size_t next = 0;
+        std::size_t offset = 0;
+        bool has_begun() const { return next > 0 || offset > 0; }
+    };
+
     Status start_connection();
     Status handle_events(short events);
     Status send();
@@ -71,17 +79,16 @@ class Pipeline {
     Status deliver_piece(const ReplyPiece& piece);
     Status on_connection_lost(Error error);
     bool may_send(std::size_t i) const;
-    bool unsent() const { return next_ < requests_.size() && may_send(next_); }
+    bool unsent() const { return sending_.next < requests_.size() && may_send(sending_.next); }
     void restart_timeout() { time_left_ = timeout_; }
 
     RetryingConnection& peer_;
     PipelineLimits limits_;
     Receiver receive_;
     std::chrono::milliseconds timeout_;
-    std::deque<Request> requests_;   ///< unanswered
-    std::size_t bytes_ = 0;          ///< of requests_
-    std::size_t next_ = 0;           ///< first request that is not completely sent
-    std::size_t offset_ = 0;         ///< bytes of it that are sent
+    std::deque<Request> requests_;  ///< unanswered
+    std::size_t bytes_ = 0;         ///< of requests_
+    Sending sending_;
     bool partly_delivered_ = false;  ///< the reply to the first request
     Clock::duration time_left_{};    ///< to wait for the reply to the first request
 };
