@@ -208,13 +208,6 @@ TEST_F(ClientProgram, AForeignPeerIsNamed) {
     }
 }
 
-TEST_F(ClientProgram, ALineWithoutEndIsGivenUp) {
-    const Finished f =
-        ask([](const std::string&) { return Action{std::string(5 << 20, 'a')}; }, {"king"});
-    EXPECT_EQ(f.exit_code, 1);
-    EXPECT_NE(f.err.find("is this the socket of a gloved daemon?"), std::string::npos) << f.err;
-}
-
 TEST_F(ClientProgram, ALineWithoutEndBehindAStatusIsGivenUp) {
     const std::string flood(6 << 20, 'a');
     const auto send = [&](const std::string&) { return Action{"OK 1 us=5\n" + flood}; };
