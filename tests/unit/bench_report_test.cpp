@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/command_line.hpp"
+#include "common/byte_count.hpp"
 #include "common/result.hpp"
 #include "tools/bench/matrix_report.hpp"
 #include "tools/bench/measure.hpp"

@@ -7,11 +7,15 @@ namespace gloved::source {
 namespace {
 
 TEST(Stanford, KnowsItsFilesByLinesAndWidth) {
-    EXPECT_EQ(known_file(2'196'017, 300)->name, "glove.840B.300d");
-    EXPECT_EQ(known_file(400'000, 100)->name, "glove.6B.100d");
-    EXPECT_EQ(known_file(1'193'514, 100)->name, "glove.twitter.27B.100d");
-    EXPECT_FALSE(known_file(2'196'016, 300));
-    EXPECT_FALSE(known_file(2'196'017, 100));
+    EXPECT_EQ(known_text(2'196'017, 300)->name, "glove.840B.300d");
+    EXPECT_EQ(known_text(400'000, 100)->name, "glove.6B.100d");
+    EXPECT_EQ(known_text(400'001, 100)->name, "glove.6B.100d with <unk>");
+    EXPECT_EQ(known_text(400'001, 100)->lines, 400'001U);
+    EXPECT_EQ(known_text(1'193'514, 100)->name, "glove.twitter.27B.100d");
+    EXPECT_FALSE(known_text(2'196'016, 300));
+    EXPECT_FALSE(known_text(2'196'018, 300));
+    EXPECT_FALSE(known_text(2'196'017, 100));
+    EXPECT_FALSE(known_text(0, 0));
 }
 
 TEST(Stanford, SuspectsAShorterFileOfItsNameOnly) {
@@ -36,13 +40,6 @@ TEST(Stanford, ComparesFilesOf2024WithTheirLikeAlone) {
               "glove.2024.wikigiga.50d");
     EXPECT_EQ(maybe_truncated("glove.2024.wikigiga.50d.zip", 1'200'000, 50)->lines, 1'291'147U);
     EXPECT_FALSE(maybe_truncated("glove.txt", 1'200'000, 50));
-}
-
-TEST(Stanford, GroupsDigits) {
-    EXPECT_EQ(with_commas(0), "0");
-    EXPECT_EQ(with_commas(999), "999");
-    EXPECT_EQ(with_commas(1000), "1,000");
-    EXPECT_EQ(with_commas(2'196'017), "2,196,017");
 }
 
 }  // namespace

@@ -332,17 +332,17 @@ class SourceReader {
     }
 
     void compare_with_known_files() const {
-        if (const auto known = known_file(body_lines(), summary_.dim))
+        if (const auto known = known_text(body_lines(), summary_.dim))
             say(fmt::format("has as many lines as {} ({})", known->name,
                             with_commas(known->lines)));
         const auto longer = [&](std::string_view name) {
             return maybe_truncated(name, body_lines(), summary_.dim);
         };
         const auto of_name = longer(input_.name());
-        if (const auto longer_file = of_name ? of_name : longer(input_.member())) {
+        if (const auto longer_text = of_name ? of_name : longer(input_.member())) {
             warn(fmt::format(
                 "{} lines read; the nearest known file, {}, has {}: this one may be truncated",
-                with_commas(body_lines()), longer_file->name, with_commas(longer_file->lines)));
+                with_commas(body_lines()), longer_text->name, with_commas(longer_text->lines)));
         }
     }
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <iterator>
 #include <memory>
 #include <new>
 #include <span>
@@ -23,52 +22,11 @@
 namespace gloved::verify {
 namespace {
 
+using source::PublishedFile;
+
 constexpr std::size_t kReadBytes = std::size_t{1} << 20;
 
 constexpr std::string_view kOrigin = "https://nlp.stanford.edu/projects/glove/";
-
-// Stanford publishes no checksums. Each of these is named alike by several independent projects
-// that fetch the files, unless of_one_project.
-constexpr std::array kPublished = {
-    PublishedFile{"glove.6B.zip",
-                  "617afb2fe6cbd085c235baf7a465b96f4112bd7f7ccb2b2cbd649fed9cbcf2fb", 862'182'613},
-    PublishedFile{"glove.6B.100d.txt",
-                  "95dde4dfd627ab26608d33e76d1195ec059734bd29089ea52cadb08d07c64544", 0},
-    PublishedFile{"glove.42B.300d.zip",
-                  "03d5d7fa28e58762ace4b85fb71fe86a345ef0b5ff39f5390c14869da0fc1970", 0},
-    PublishedFile{"glove.840B.300d.zip",
-                  "c06db255e65095393609f19a4cfca20bf3a71e20cc53e892aafa490347e3849f",
-                  2'176'768'927},
-    PublishedFile{"glove.840B.300d.txt",
-                  "9641ef45628fd8c5c0bc555c8944f7bad7bce36ae7be3cafff0bb109fe60883e", 0},
-    PublishedFile{"glove.twitter.27B.zip",
-                  "792af52f795d1a32c9842a3240f5f3fe5e941a8ff6df5eb0f9d668092ebc019c", 0},
-    PublishedFile{"glove.2024.wikigiga.50d.zip",
-                  "afa5e258ee38272db6394547c4b075ecbb7b2164e98542c8d1237b6029b35a65", 0, true},
-    PublishedFile{"wiki_giga_2024_50_MFT20_vectors_seed_123_alpha_0.75_eta_0.075_combined.txt",
-                  "16c4253cb9a19045dcdc758b6a1eda52d3c37b894dea2601a45046b4300a8d10", 842'192'707,
-                  true},
-};
-
-// Of these nobody names a checksum.
-constexpr std::string_view kWithoutChecksum[] = {
-    "glove.6B.50d.txt",
-    "glove.6B.200d.txt",
-    "glove.6B.300d.txt",
-    "glove.42B.300d.txt",
-    "glove.twitter.27B.25d.txt",
-    "glove.twitter.27B.50d.txt",
-    "glove.twitter.27B.100d.txt",
-    "glove.twitter.27B.200d.txt",
-    "glove.2024.dolma.300d.zip",
-    "dolma_300_2024_1.2M.100_combined.txt",
-    "glove.2024.wikigiga.300d.zip",
-    "wiki_giga_2024_300_MFT20_vectors_seed_2024_alpha_0.75_eta_0.05_combined.txt",
-    "glove.2024.wikigiga.200d.zip",
-    "wiki_giga_2024_200_MFT20_vectors_seed_2024_alpha_0.75_eta_0.05_combined.txt",
-    "glove.2024.wikigiga.100d.zip",
-    "wiki_giga_2024_100_MFT20_vectors_seed_2024_alpha_0.75_eta_0.05.050_combined.txt",
-};
 
 /// SHA-256 of what is appended.
 class Sha256 {
@@ -103,31 +61,29 @@ std::string compare_sizes(std::uint64_t bytes, const PublishedFile& published) {
                        bytes < published.bytes ? "ends too early" : "has more");
 }
 
-/// What is said of a file that has the name of one without a published checksum. `named`: what one
-/// project names of it, if any does.
-DownloadVerdict judge_by_name(const Download& download, std::string_view name,
-                              const PublishedFile* named, const std::string& figures) {
+/// What is said of a file that has the name of `named`, of which no checksum is published: one
+/// project names it, or nobody.
+DownloadVerdict judge_by_name(const Download& download, const PublishedFile& named,
+                              const std::string& figures) {
     using State = DownloadVerdict::State;
-    const std::uint64_t fewest = source::fewest_bytes(name);
+    const std::uint64_t fewest = source::fewest_bytes(named);
     if (download.bytes < fewest) {
-        return {State::differs, std::string(name),
+        return {State::differs, std::string(named.name),
                 fmt::format("is not {}, which has {} bytes at least: {}; fetch it again from {}",
-                            name, with_commas(fewest), figures, kOrigin)};
+                            named.name, with_commas(fewest), figures, kOrigin)};
     }
     std::string detail =
-        fmt::format("may be {}, of which no checksum is published: {}", name, figures);
-    if (named != nullptr) {
+        fmt::format("may be {}, of which no checksum is published: {}", named.name, figures);
+    if (!named.sha256.empty()) {
         detail += fmt::format(
-            "; one project names SHA-256 {}{}", named->sha256,
-            named->bytes == 0 ? "" : fmt::format(" and {} bytes", with_commas(named->bytes)));
+            "; one project names SHA-256 {}{}", named.sha256,
+            named.bytes == 0 ? "" : fmt::format(" and {} bytes", with_commas(named.bytes)));
     }
-    if (name.ends_with(".zip")) detail += "; unzip -t checks it by the sums in it";
-    return {State::unknown, std::string(name), std::move(detail)};
+    if (named.name.ends_with(".zip")) detail += "; unzip -t checks it by the sums in it";
+    return {State::unknown, std::string(named.name), std::move(detail)};
 }
 
 }  // namespace
-
-std::span<const PublishedFile> published_files() { return kPublished; }
 
 Result<Download> read_download(const std::string& path, const std::atomic<bool>& stop) {
     auto file = InputFile::open(path, NoWriter::wait, &stop);
@@ -164,8 +120,8 @@ DownloadVerdict judge(const Download& download, std::span<const PublishedFile> p
     const std::string_view name =
         std::string_view(download.path).substr(download.path.rfind('/') + 1);  // npos + 1 is 0
     const auto named = std::ranges::find(published, name, &PublishedFile::name);
-    if (named != published.end() && named->of_one_project)
-        return judge_by_name(download, name, &*named, figures);
+    if (named != published.end() && (named->sha256.empty() || named->of_one_project))
+        return judge_by_name(download, *named, figures);
     if (named != published.end()) {
         return {State::differs, std::string(name),
                 fmt::format("is not {} as published, whose SHA-256 is {}: {}{}; fetch it again "
@@ -173,11 +129,11 @@ DownloadVerdict judge(const Download& download, std::span<const PublishedFile> p
                             name, named->sha256, figures, compare_sizes(download.bytes, *named),
                             kOrigin)};
     }
-    if (std::ranges::find(kWithoutChecksum, name) != std::end(kWithoutChecksum))
-        return judge_by_name(download, name, nullptr, figures);
     std::string known;
-    for (const PublishedFile& file : published)
+    for (const PublishedFile& file : published) {
+        if (file.sha256.empty()) continue;
         known += fmt::format("{}{}", known.empty() ? "" : ", ", file.name);
+    }
     return {State::unknown,
             {},
             fmt::format("is none of the files whose checksums are known ({}): {}", known, figures)};

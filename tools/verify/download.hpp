@@ -5,28 +5,17 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "common/result.hpp"
+#include "tools/source/stanford.hpp"
 
 namespace gloved::verify {
-
-/// A published file.
-struct PublishedFile {
-    std::string_view name;
-    std::string_view sha256;      ///< 64 lower-case hexadecimal digits
-    std::uint64_t bytes = 0;      ///< its size; 0: unknown
-    bool of_one_project = false;  ///< a single project names the checksum; otherwise several do
-};
-
-/// The files whose checksums are known.
-std::span<const PublishedFile> published_files();
 
 /// A file as it was read.
 struct Download {
     std::string path;  ///< «-» for standard input
     std::uint64_t bytes = 0;
-    std::string sha256;  ///< as of PublishedFile
+    std::string sha256;  ///< as of source::PublishedFile
 };
 
 /// What is known of a download.
@@ -46,7 +35,7 @@ struct DownloadVerdict {
 /// interrupted, once `stop` is set.
 Result<Download> read_download(const std::string& path, const std::atomic<bool>& stop);
 
-/// Compares a download with published files.
-DownloadVerdict judge(const Download& download, std::span<const PublishedFile> published);
+/// Compares a download with published files. Those without a checksum are known by name alone.
+DownloadVerdict judge(const Download& download, std::span<const source::PublishedFile> published);
 
 }  // namespace gloved::verify

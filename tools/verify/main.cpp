@@ -190,7 +190,7 @@ int run_download(const Settings& settings) {
         kProgram.say(download.error().message);
         return kFault;
     }
-    const auto verdict = verify::judge(*download, verify::published_files());
+    const auto verdict = verify::judge(*download, source::published_files());
     const bool same = verdict.state == verify::DownloadVerdict::State::same;
     const bool known = verdict.state != verify::DownloadVerdict::State::unknown;
     const std::string name = without_control_bytes(download->path);
