@@ -32,10 +32,12 @@ _gloved_options() {
                 --export=glove,word2vec,word2vec-bin,npy --help --version :@file :@directory
             ;;
         gloved-verify)
-            echo --neighbors=all --source=@file --quick --engines --answers=@other --oracle=@other \
-                --seed=@other --ways=@other --reference=@other --device=all --audit=@file \
-                --list=@other --download=@file --json --threads=@other --help --version \
-                :@directory
+            echo --neighbors=all --seed=@other --source=@file --quick --audit=@file --list=@other \
+                --download=@file --json --threads=@other --help --version :@directory
+            ;;
+        'gloved-verify engines')
+            echo --answers=@other --oracle=@other --ways=@other --reference=@other --device=all \
+                --seed=@other --json --threads=@other --help --version :@directory
             ;;
         gloved-eval)
             echo --socket=@file --timeout=@other --retry=@other --model=@other --top=@other \

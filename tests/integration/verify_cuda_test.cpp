@@ -1,4 +1,4 @@
-// gloved-verify --engines with the cuda engine's host code on a fake runtime: present, absent, and
+// gloved-verify engines with the cuda engine's host code on a fake runtime: present, absent, and
 // failing.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// gloved-verify --engines: engines that agree pass, and one that lies is found, whatever it lies
+// gloved-verify engines: engines that agree pass, and one that lies is found, whatever it lies
 // about.
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 #include <span>
@@ -245,7 +246,7 @@ TEST_F(VerifyEngines, StopsWhenAsked) {
 TEST(VerifyEnginesProgram, AsksOnlyWhereTheValuesAreSound) {
     const TempDir dir;
     make_model(dir / "m", random_entries(300, 7, 1));
-    const Finished sound = run({program("gloved-verify"), "--engines", dir / "m"});
+    const Finished sound = run({program("gloved-verify"), "engines", dir / "m"});
     EXPECT_EQ(sound.exit_code, 0) << sound.out;
     for (const std::string& simd : kernels::simd_names()) {
         EXPECT_NE(sound.out.find("ok      engine cpu " + simd + ": 1000 answers"),
@@ -255,24 +256,23 @@ TEST(VerifyEnginesProgram, AsksOnlyWhereTheValuesAreSound) {
     EXPECT_NE(sound.out.find("engine cuda: "), std::string::npos) << sound.out;
     // Rows that are all zero have no direction; vectors can be asked all the same.
     make_model(dir / "z", {{"a", {0}}, {"b", {0}}});
-    const Finished zeros = run({program("gloved-verify"), "--engines", dir / "z"});
+    const Finished zeros = run({program("gloved-verify"), "engines", dir / "z"});
     EXPECT_EQ(zeros.exit_code, 0) << zeros.out;
     make_model(dir / "one", {{"a", {2}}});
-    const Finished one = run({program("gloved-verify"), "--engines", dir / "one"});
+    const Finished one = run({program("gloved-verify"), "engines", dir / "one"});
     EXPECT_EQ(one.exit_code, 0) << one.out;
 
-    EXPECT_EQ(run({program("gloved-verify"), "--engines", "--quick", dir / "m"}).exit_code, 2);
-    EXPECT_EQ(run({program("gloved-verify"), "--answers", "5", dir / "m"}).exit_code, 2);
-    EXPECT_EQ(run({program("gloved-verify"), "--engines", "--answers", "0", dir / "m"}).exit_code,
-              2);
+    EXPECT_EQ(run({program("gloved-verify"), "engines", "--quick", dir / "m"}).exit_code, 2);
+    EXPECT_EQ(run({program("gloved-verify"), "engines"}).exit_code, 2);
+    EXPECT_EQ(run({program("gloved-verify"), "engines", "--answers", "0", dir / "m"}).exit_code, 2);
     EXPECT_EQ(
-        run({program("gloved-verify"), "--engines", "--answers", "5", "--oracle", "6", dir / "m"})
+        run({program("gloved-verify"), "engines", "--answers", "5", "--oracle", "6", dir / "m"})
             .exit_code,
         2);
     const std::string with_plane = "cpu " + kernels::simd_names().front() + " plane";
     const Finished chosen =
-        run({program("gloved-verify"), "--engines", "--answers", "50", "--oracle", "7", "--seed",
-             "3", "--ways", "cpu baseline", "--reference", with_plane, dir / "m"});
+        run({program("gloved-verify"), "engines", "--answers", "50", "--oracle", "7", "--seed", "3",
+             "--ways", "cpu baseline", "--reference", with_plane, dir / "m"});
     EXPECT_EQ(chosen.exit_code, 0) << chosen.out;
     const auto plane = chosen.out.find("ok      engine " + with_plane + ": 50 answers in ");
     const auto without = chosen.out.find("ok      engine cpu baseline: 50 answers in ");
@@ -283,7 +283,7 @@ TEST(VerifyEnginesProgram, AsksOnlyWhereTheValuesAreSound) {
     EXPECT_NE(chosen.out.find(", the bits of " + with_plane + "\n"), std::string::npos)
         << chosen.out;
     const Finished unknown =
-        run({program("gloved-verify"), "--engines", "--ways", "cpu mmx", dir / "m"});
+        run({program("gloved-verify"), "engines", "--ways", "cpu mmx", dir / "m"});
     EXPECT_EQ(unknown.exit_code, 1);
     EXPECT_NE(unknown.out.find("FAILED  engines: no way 'cpu mmx': there are cpu "),
               std::string::npos)
@@ -292,9 +292,39 @@ TEST(VerifyEnginesProgram, AsksOnlyWhereTheValuesAreSound) {
     values[values.size() / 2] ^= 1;
     ASSERT_EQ(::unlink((dir / "m/values").c_str()), 0);
     write_file(dir / "m/values", values);
-    const Finished damaged = run({program("gloved-verify"), "--engines", dir / "m"});
+    const Finished damaged = run({program("gloved-verify"), "engines", dir / "m"});
     EXPECT_EQ(damaged.exit_code, 1);
     EXPECT_NE(damaged.out.find("FAILED  engines: not asked"), std::string::npos) << damaged.out;
+}
+
+TEST(VerifyEnginesProgram, TakesTheOptionsOfBeforeTheSubcommandWithAWarning) {
+    const TempDir dir;
+    make_model(dir / "m", random_entries(300, 7, 1));
+    const std::string verify = program("gloved-verify");
+    const std::vector<std::string> options = {"--answers", "50",     "--oracle",
+                                              "7",         "--ways", "cpu baseline"};
+    std::vector<std::string> before = {verify, "--engines", "--json", dir / "m"};
+    std::vector<std::string> now = {verify, "engines", "--json", dir / "m"};
+    before.insert(before.end(), options.begin(), options.end());
+    now.insert(now.end(), options.begin(), options.end());
+    const Finished old = run(before);
+    EXPECT_EQ(old.exit_code, 0) << old.out;
+    EXPECT_EQ(old.err,
+              "gloved-verify: --engines and its options are accepted for one more release: use "
+              "gloved-verify engines\n");
+    const Finished current = run(now);
+    EXPECT_EQ(current.err, "");
+    // The time of the answers differs.
+    const auto checks = [](const Finished& done) {
+        std::vector<std::string> names;
+        const auto report = nlohmann::json::parse(done.out);
+        for (const auto& check : report["checks"]) names.push_back(check["name"]);
+        return names;
+    };
+    EXPECT_EQ(checks(old), checks(current));
+    EXPECT_EQ(checks(current).back(), "engine cpu baseline");
+    EXPECT_EQ(run({verify, "--engines", "--quick", dir / "m"}).exit_code, 2);
+    EXPECT_EQ(run({verify, "--answers", "5", dir / "m"}).exit_code, 2);
 }
 
 }  // namespace

@@ -232,8 +232,8 @@ TEST_F(VerifyValues, AReportThatIsTooLargeDoesNotEndTheOtherChecks) {
 TEST_F(VerifyValues, UsageIsChecked) {
     const Finished help = run({program("gloved-verify"), "--help"});
     EXPECT_EQ(help.exit_code, 0);
-    for (const std::string option :
-         {"--quick", "--engines", "--source", "--json", "--threads", "Examples:", "Exit status:"}) {
+    for (const std::string option : {"--quick", "verify engines", "--source", "--json", "--threads",
+                                     "Examples:", "Exit status:"}) {
         EXPECT_NE(help.out.find(option), std::string::npos) << option;
     }
     EXPECT_EQ(run({program("gloved-verify")}).exit_code, 2);

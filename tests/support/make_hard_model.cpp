@@ -1,4 +1,4 @@
-// gloved-make-hard-model: a model on which bounds are worth little, for gloved-verify --engines.
+// gloved-make-hard-model: a model on which bounds are worth little, for gloved-verify engines.
 // The work is in hard_model.cpp.
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@ nearly equal, zero, or of extreme length.
     R"(
 Example:
   gloved-make-hard-model --rows 50000 --dim 100 --out hard
-  gloved-verify --engines hard
+  gloved-verify engines hard
 )"};
 
 int run(const cli::CommandLine& line) {

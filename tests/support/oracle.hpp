@@ -1,4 +1,4 @@
-// The oracle of the tests is that of gloved-verify --engines: there is one. Here it answers whole
+// The oracle of the tests is that of gloved-verify engines: there is one. Here it answers whole
 // queries.
 #pragma once
 

@@ -9,28 +9,23 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
-#include "common/case_fold.hpp"
 #include "common/error_with.hpp"
 #include "common/format/list_file.hpp"
 #include "common/input_file.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
 #include "common/text_lines.hpp"
-#include "common/unicode_form.hpp"
 #include "common/wire/json_string.hpp"
-#include "common/wire/request.hpp"
-#include "common/wire/request_line.hpp"
 #include "kernels/engine.hpp"
 #include "tools/source/ordered_pipeline.hpp"
+#include "tools/verify/audit_question.hpp"
 #include "tools/verify/oracle.hpp"
 
 namespace gloved::verify {
@@ -47,155 +42,6 @@ using wire::Verb;
 using ListReadings = std::array<format::ListFile, 2>;
 using ListFiles = std::map<std::string, ListReadings>;
 
-/// The fault of an answer.
-Error wrong(std::string message) { return {ErrorCode::mismatch, std::move(message)}; }
-
-/// Words by the rule of PROTOCOL.md («Words that the model does not have»), found by plain
-/// searches.
-class Words {
-  public:
-    explicit Words(const Model& model) : model_(model) {}
-
-    std::optional<Row> find(std::string_view word, bool ignores_case) {
-        if (const auto row = model_.find(word)) return row;
-        return ignores_case ? find_in_other_case(word) : std::nullopt;
-    }
-
-    std::optional<Row> find_in_other_case(std::string_view word) {
-        for (const std::string& form : {lower_case(word), capitalized(word), upper_case(word)}) {
-            if (const auto row = model_.find(form)) return row;
-        }
-        if (const auto row = find_folded(word)) return row;
-        for (const auto& form : {composed(word), decomposed(word)}) {
-            if (!form) continue;
-            if (const auto row = model_.find(*form)) return row;
-            if (const auto row = find_folded(*form)) return row;
-        }
-        return std::nullopt;
-    }
-
-  private:
-    std::optional<Row> find_folded(std::string_view word) {
-        std::call_once(folded_, [&] { fold_all(); });
-        const auto found = by_folding_.find(fold_case(word));
-        return found == by_folding_.end() ? std::nullopt : std::optional(found->second);
-    }
-
-    void fold_all() {
-        const auto ranks = model_.ranks();
-        for (std::size_t i = 0; i < model_.rows(); ++i) {
-            const auto row = static_cast<Row>(i);
-            const auto [at, is_new] = by_folding_.emplace(fold_case(model_.key(row)), row);
-            if (!is_new && ranks[row] < ranks[at->second]) at->second = row;
-        }
-    }
-
-    const Model& model_;
-    std::once_flag folded_;
-    std::unordered_map<std::string, Row> by_folding_;  // the most frequent word of each folding
-};
-
-/// A request with its words looked up.
-struct Question {
-    wire::Request request;
-    std::vector<Row> chosen;  ///< among which it searches, ascending; empty: all
-    std::vector<Row> rows;    ///< of its other words, without those that are left out
-    Weights weights;          ///< of `rows`, for NEAR
-    // What the reply has to tell of its words (PROTOCOL.md, «Words that the model does not have»).
-    std::vector<std::string> skipped;
-    std::vector<std::pair<std::string, std::string>> replaced;
-    std::uint64_t unlisted = 0;
-    /// The rows of the lists that it names, by name.
-    std::map<std::string, const std::vector<Row>*> lists;
-};
-
-/// Looks up the words of a request. Error: mismatch, if the daemon would have refused it.
-class QuestionReader {
-  public:
-    QuestionReader(const Model& model, Words& words, const std::string& line)
-        : model_(model), words_(words), line_(line) {}
-
-    Result<Question> read() {
-        if (line_.size() > wire::kMaxLineBytes) return wrong("the request is too long");
-        auto request = wire::parse_request(line_);
-        if (!request) return wrong("the request is refused: " + request.error().message);
-        question_.request = *std::move(request);
-        const wire::Options& options = question_.request.options;
-        const Verb verb = question_.request.verb;
-        if (verb != Verb::near && verb != Verb::nearvec && verb != Verb::analogy)
-            return wrong("the request is of another verb");
-        if (!options.certify || line_ != wire::request_line(question_.request, wire::Unknown::error,
-                                                            wire::WordCase::exact))
-            return wrong("the request is not as a daemon writes it, with all options");
-        ignores_case_ = options.word_case == wire::WordCase::ignore;
-        skips_ = options.unknown == wire::Unknown::skip;
-        for (const std::string& word : question_.request.chosen) {
-            const auto row = find(word);
-            if (!row) return row.error();
-            if (*row) question_.chosen.push_back(**row);
-        }
-        if (question_.chosen.empty() && options.only > 0)
-            return wrong("no word of only= is in the model");
-        std::ranges::sort(question_.chosen);
-        for (const expr::Term& term : question_.request.terms) {
-            if (Status taken = take(term.word, term.coefficient); !taken) return taken.error();
-        }
-        for (const std::string& word : question_.request.words) {
-            if (Status taken = take(word, 1); !taken) return taken.error();
-        }
-        if (question_.rows.empty() && question_.request.verb != Verb::nearvec)
-            return wrong("no word of the request is in the model");
-        return std::move(question_);
-    }
-
-  private:
-    Status take(const std::string& word, double coefficient) {
-        const auto row = find(word);
-        if (!row) return row.error();
-        if (!*row) return {};
-        question_.rows.push_back(**row);
-        question_.weights.emplace_back(coefficient, **row);
-        return {};
-    }
-
-    /// The row of a word; nothing if it is left out.
-    Result<std::optional<Row>> find(const std::string& word) {
-        const auto row = words_.find(word, ignores_case_);
-        if (!row) {
-            if (!skips_) return wrong(printable(word) + " is not in the model");
-            if (std::ranges::find(question_.skipped, word) == question_.skipped.end() &&
-                has_room_for(word.size()))
-                question_.skipped.push_back(word);
-            return row;
-        }
-        const std::string_view key = model_.key(*row);
-        const auto is_noted = [&](const auto& pair) { return pair.first == word; };
-        if (key != word && std::ranges::none_of(question_.replaced, is_noted) &&
-            has_room_for(word.size() + key.size()))
-            question_.replaced.emplace_back(word, key);
-        return row;
-    }
-
-    /// Whether another word is named in the reply: 64 of 1,024 bytes in all.
-    bool has_room_for(std::size_t bytes) {
-        const std::size_t named = question_.skipped.size() + question_.replaced.size();
-        if (named == 64 || named_bytes_ + bytes > 1024) {
-            ++question_.unlisted;
-            return false;
-        }
-        named_bytes_ += bytes;
-        return true;
-    }
-
-    const Model& model_;
-    Words& words_;
-    const std::string& line_;
-    Question question_;
-    std::size_t named_bytes_ = 0;
-    bool ignores_case_ = false;
-    bool skips_ = false;
-};
-
 std::string bytes_of(const json& word) {
     return wire::bytes_of_json_string(word.get<std::string>());
 }
@@ -207,7 +53,7 @@ bool has_same_bits(double a, double b) {
 /// Answers questions and compares. Any number of threads may use it.
 class Auditor {
   public:
-    Auditor(const Model& model, const ListFiles& lists, Words& words)
+    Auditor(const Model& model, const ListFiles& lists, AuditWords& words)
         : model_(model), lists_(lists), words_(words), norms_(oracle_norms(model)) {}
 
     /// Whether a reply is one of those that are checked.
@@ -225,7 +71,7 @@ class Auditor {
         if (!reply.at("ok").get<bool>()) return wrong("it is an answer and a refusal");
         if (Status same = check_model(reply); !same) return same;
         const auto line = bytes_of(reply["request"]);
-        auto question = QuestionReader(model_, words_, line).read();
+        auto question = read_audit_question(model_, words_, line);
         if (!question) return question.error();
         if (wire::verb_name(question->request.verb) != reply.at("verb").get<std::string>())
             return wrong("its request is of another verb");
@@ -251,8 +97,8 @@ class Auditor {
         return {};
     }
 
-    /// Compares the checksums of the lists that the question names, and sets Question::lists.
-    Status check_lists(const json& reply, Question& question) const {
+    /// Compares the checksums of the lists that the question names, and sets AuditQuestion::lists.
+    Status check_lists(const json& reply, AuditQuestion& question) const {
         const wire::Options& options = question.request.options;
         std::set<std::string> named(options.within.begin(), options.within.end());
         named.insert(options.without.begin(), options.without.end());
@@ -286,7 +132,7 @@ class Auditor {
     }
 
     /// What the reply tells of words that were left out or replaced.
-    static Status check_notes(const json& reply, const Question& question) {
+    static Status check_notes(const json& reply, const AuditQuestion& question) {
         std::vector<std::string> skipped;
         if (const auto told = reply.find("skipped"); told != reply.end()) {
             for (const json& word : *told) skipped.push_back(bytes_of(word));
@@ -306,7 +152,7 @@ class Auditor {
     /// Which rows of the question's filters an answer may have.
     class Filter {
       public:
-        Filter(const Model& model, const Question& question)
+        Filter(const Model& model, const AuditQuestion& question)
             : model_(model),
               options_(question.request.options),
               chosen_(question.chosen),
@@ -344,7 +190,7 @@ class Auditor {
     };
 
     /// The hits. Error: mismatch, if there is no direction to search in.
-    Result<std::vector<Hit>> answer(const Question& question) const {
+    Result<std::vector<Hit>> answer(const AuditQuestion& question) const {
         const wire::Request& request = question.request;
         const Filter filter(model_, question);
         const auto eligible = [&](Row row, double score) { return filter.takes(row, score); };
@@ -371,7 +217,7 @@ class Auditor {
         return oracle_top(oracle_scores(model_, norms_, vector), request.options.k, eligible);
     }
 
-    std::vector<float> query_vector(const Question& question) const {
+    std::vector<float> query_vector(const AuditQuestion& question) const {
         const wire::Request& request = question.request;
         const auto& rows = question.rows;
         switch (request.verb) {
@@ -385,7 +231,7 @@ class Auditor {
         }
     }
 
-    Status check_hits(const json& reply, const Question& question,
+    Status check_hits(const json& reply, const AuditQuestion& question,
                       const std::vector<Hit>& hits) const {
         const json& results = reply.at("results");
         for (std::size_t i = 0; i < std::min(hits.size(), results.size()); ++i) {
@@ -396,7 +242,7 @@ class Auditor {
         return wrong(fmt::format("{} words for {}", results.size(), hits.size()));
     }
 
-    Status check_hit(const json& result, const Question& question, const Hit& hit) const {
+    Status check_hit(const json& result, const AuditQuestion& question, const Hit& hit) const {
         const std::string word = bytes_of(result.at("word"));
         const auto score = result.at("score").get<double>();
         const std::string_view key = model_.key(hit.row);
@@ -427,7 +273,7 @@ class Auditor {
     }
 
     /// The k-th score, and whether the figures beside it can be true.
-    Status check_certificate(const json& reply, const Question& question,
+    Status check_certificate(const json& reply, const AuditQuestion& question,
                              const std::vector<Hit>& hits) const {
         if (hits.empty() == reply.contains("kth"))
             return wrong("a k-th score without words, or none");
@@ -447,7 +293,7 @@ class Auditor {
     }
 
     /// Whether a neighbors file may have the answer.
-    static bool is_of_neighbors(const Question& question) {
+    static bool is_of_neighbors(const AuditQuestion& question) {
         const wire::Options& options = question.request.options;
         return question.request.verb == Verb::near && question.request.terms.size() == 1 &&
                question.request.terms[0].coefficient == 1 && options.norm == wire::Norm::raw &&
@@ -485,7 +331,7 @@ class Auditor {
 
     const Model& model_;
     const ListFiles& lists_;
-    Words& words_;
+    AuditWords& words_;
     const std::vector<double> norms_;
 };
 
@@ -538,7 +384,7 @@ void check_line(Auditor& auditor, Line& line) try {
     line.sound = wrong(fmt::format("a member is missing or of another type: {}", error.what()));
 }
 
-Result<ListFiles> read_lists(const Model& model, const AuditChecks& checks, Words& words,
+Result<ListFiles> read_lists(const Model& model, const AuditChecks& checks, AuditWords& words,
                              const std::atomic<bool>& stop, const Reporter& report) {
     ListFiles lists;
     for (const AuditChecks::List& list : checks.lists) {
@@ -619,7 +465,7 @@ Result<Tally> check_lines(TextLines& lines, Auditor& auditor, std::size_t thread
 Status check_audit(const Model& model, const AuditChecks& checks, std::size_t threads,
                    const std::atomic<bool>& stop, const Reporter& report) {
     model.index_words();
-    Words words(model);
+    AuditWords words(model);
     const auto lists = read_lists(model, checks, words, stop, report);
     if (!lists) {
         if (lists.error().code == ErrorCode::interrupted) return lists.error();

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/program_options.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
@@ -37,13 +38,15 @@ constexpr unsigned kDefaultThreads = 8;
 
 constexpr cli::Program kProgram = {"gloved-verify",
                                    R"(Usage: gloved-verify [options] MODEL_DIR
+       gloved-verify engines [options] MODEL_DIR
        gloved-verify --download FILE [--json]
 
 Checks that a model is complete and undamaged: sizes and checksums of its files,
 the order of its words, that all numbers are finite, that norms and planes agree
 with the vectors, and that each frequency rank occurs once. Prints one line per
 check. Changes nothing. With --audit it also checks answers that a daemon gave.
-With --download it checks a file as it was fetched.
+With --download it checks a file as it was fetched. With engines it also checks
+that all engines answer alike: gloved-verify engines --help
 
 )",
                                    R"(
@@ -51,7 +54,7 @@ Examples:
   gloved-verify --download glove.840B.300d.zip
   gloved-verify models/glove
   gloved-verify --source glove.6B.100d.txt.gz models/glove
-  gloved-verify --engines --ways 'cpu avx2,cpu avx2 plane' models/glove
+  gloved-verify engines models/glove
   gloved-verify --neighbors all models/glove
   gloved-verify --audit answers.json --list animals=animals.txt models/glove
   gloved-verify --json models/glove | jq .ok
@@ -63,41 +66,69 @@ Exit status:
   3  --download: no checksum is published of a file of this name
 )"};
 
+constexpr cli::Program kEnginesProgram = {"gloved-verify engines",
+                                          R"(Usage: gloved-verify engines [options] MODEL_DIR
+
+Checks that every engine that can run here gives the same answers: checks the
+model as gloved-verify does, then sends the same random queries to each engine
+and compares the answers bit by bit. Prints one line per check. Changes nothing.
+
+)",
+                                          R"(
+Examples:
+  gloved-verify engines models/glove
+  gloved-verify engines --ways 'cpu avx2,cpu avx2 plane' models/glove
+
+Exit status:
+  0  all checks passed
+  1  a check failed, a file could not be read, or a signal came
+  2  wrong usage
+)"};
+
+/// The options that only engines has. Without the subcommand they need --engines.
+constexpr auto kOfEngines = {"answers", "oracle", "ways", "reference", "device"};
+
 struct Settings {
     std::string download;  ///< instead of a model
     verify::VerifyOptions options;
     bool json = false;
 };
 
+void add_common_options(cli::Options& options) {
+    cli::OptionAdder add(options.shown);
+    add("json", "print one JSON object instead of lines");
+    add("threads", cli::value("T"), "threads to use (default: one per core, at most 8)");
+    options.operands = {"model-dir"};
+}
+
+void add_engines_options(boost::program_options::options_description& group) {
+    cli::OptionAdder add(group);
+    add("answers", cli::value("N", "1000"), "queries for each engine");
+    add("oracle", cli::value("M", "20"), "number of these queries that a plain search answers too");
+    add("ways", cli::value("LIST"),
+        "the engines to compare, separated by commas. Each is cuda or cpu SET (avx512, avx2, "
+        "neon, baseline), with plane after it if it searches the planes first. cuda mma plane "
+        "multiplies as GPUs without wgmma do; with several GPUs, cuda rows plane gives each a "
+        "part of the words, and cuda one plane uses the first alone. E.g. cpu avx2,cuda plane "
+        "(default: all that can run here)");
+    add("reference", cli::value("WAY"),
+        "the engine to compare the others with, named as in --ways (default: the first of "
+        "--ways, or cpu with the best instruction set)");
+    add("device", cli::value("all|N,N...", "all"), "numbers of the GPUs that cuda uses");
+}
+
 cli::Options describe_options() {
     cli::Options options;
     cli::OptionAdder add(options.shown);
     add("neighbors", cli::value("N|all", "20"),
         "how many lists of the neighbors file, if there is one, to compare with a plain search");
+    add("seed", cli::value("S", "1"), "seed of the choice of these lists");
     add("source", cli::value("INPUT"),
         "also compare every word, number and rank with the download that the model was made from; "
         "- is stdin");
     add("quick",
         "check only what gloved checks at start: headers, sizes, words, and that the files belong "
         "together");
-    add("engines",
-        "also send the same random queries to every engine that can run here, and compare the "
-        "answers bit by bit");
-    add("answers", cli::value("N", "1000"), "with --engines: queries for each engine");
-    add("oracle", cli::value("M", "20"),
-        "with --engines: number of these queries that a plain search answers too");
-    add("seed", cli::value("S", "1"), "seed of the queries, and of the choice of lists");
-    add("ways", cli::value("LIST"),
-        "with --engines: the engines to compare, separated by commas. Each is cuda or cpu SET "
-        "(avx512, avx2, neon, baseline), with plane after it if it searches the planes first. "
-        "cuda mma plane multiplies as GPUs without wgmma do; with several GPUs, cuda rows plane "
-        "gives each a part of the words, and cuda one plane uses the first alone. E.g. cpu "
-        "avx2,cuda plane (default: all that can run here)");
-    add("reference", cli::value("WAY"),
-        "with --engines: the engine to compare the others with, named as in --ways (default: the "
-        "first of --ways, or cpu with the best instruction set)");
-    add("device", cli::value("all|N,N...", "all"),
-        "with --engines: numbers of the GPUs that cuda uses");
     add("audit", cli::value("FILE"),
         "also check the answers in FILE, or on stdin for -: one reply in JSON a line, asked with "
         "certify=1; each is found again by a plain search");
@@ -107,9 +138,19 @@ cli::Options describe_options() {
     add("download", cli::value("FILE"),
         "instead of a model, check that FILE, or stdin for -, has the SHA-256 that is known of a "
         "file of Stanford");
-    add("json", "print one JSON object instead of lines");
-    add("threads", cli::value("T"), "threads to use (default: one per core, at most 8)");
-    options.operands = {"model-dir"};
+    add_common_options(options);
+    // As before there was a subcommand, for one more release.
+    options.hidden.add_options()("engines", "");
+    add_engines_options(options.hidden);
+    return options;
+}
+
+cli::Options describe_engines_options() {
+    cli::Options options;
+    add_engines_options(options.shown);
+    cli::OptionAdder add(options.shown);
+    add("seed", cli::value("S", "1"), "seed of the queries");
+    add_common_options(options);
     return options;
 }
 
@@ -125,42 +166,65 @@ void add_list(const std::string& text, verify::AuditChecks& audit) {
     audit.lists.push_back(list);
 }
 
+void read_common_settings(const cli::CommandLine& line, Settings& settings) {
+    verify::VerifyOptions& options = settings.options;
+    settings.json = line.given("json");
+    options.model_dir = line.text("model-dir");
+    if (options.model_dir.empty()) throw WrongUsage("MODEL_DIR is needed");
+    options.asked.seed =
+        line.count("seed", 0, std::numeric_limits<std::uint64_t>::max(), options.asked.seed);
+    options.neighbors.seed = options.asked.seed;
+    options.threads =
+        line.count("threads", 1, kMaxThreads, std::clamp(usable_processors(), 1U, kDefaultThreads));
+}
+
+void read_engines(const cli::CommandLine& line, verify::VerifyOptions& options) {
+    options.engines = true;
+    auto& asked = options.asked;
+    asked.answers = line.count("answers", 1, kMaxAnswers, 1000);
+    asked.plain = line.count("oracle", 0, asked.answers,
+                             std::min<std::uint64_t>(asked.answers, kDefaultOracleAnswers));
+    if (line.given("ways")) asked.ways = line.text("ways");
+    if (line.given("reference")) asked.reference = line.text("reference");
+    options.devices = line.devices("device");
+}
+
 Settings read_settings(const cli::CommandLine& line) {
     Settings settings;
     verify::VerifyOptions& options = settings.options;
     line.excludes("quick", {"source", "engines", "neighbors", "audit"});
     line.needs("audit", {"list"});
-    line.needs("engines", {"answers", "oracle", "ways", "reference", "device"});
-    settings.json = line.given("json");
+    line.needs("engines", kOfEngines);
     line.excludes("download",
                   {"source", "engines", "neighbors", "quick", "threads", "seed", "audit"});
-    settings.download = line.text("download");
     if (line.given("download")) {
+        settings.json = line.given("json");
+        settings.download = line.text("download");
         if (settings.download.empty()) throw WrongUsage("--download needs a file");
         if (line.given("model-dir")) throw WrongUsage("--download takes no MODEL_DIR");
         return settings;
     }
-    options.model_dir = line.text("model-dir");
-    if (options.model_dir.empty()) throw WrongUsage("MODEL_DIR is needed");
+    read_common_settings(line, settings);
     options.source = line.text("source");
     options.quick = line.given("quick");
-    options.engines = line.given("engines");
     options.audit.file = line.nonempty("audit", "a file of replies, or - for stdin");
     line.each("list", [&](const std::string& list) { add_list(list, options.audit); });
-    auto& asked = options.asked;
-    asked.answers = line.count("answers", 1, kMaxAnswers, 1000);
-    asked.plain = line.count("oracle", 0, asked.answers,
-                             std::min<std::uint64_t>(asked.answers, kDefaultOracleAnswers));
-    asked.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max(), asked.seed);
-    if (line.given("ways")) asked.ways = line.text("ways");
-    if (line.given("reference")) asked.reference = line.text("reference");
-    options.devices = line.devices("device");
-    options.neighbors.seed = asked.seed;
     options.neighbors.rows = line.text("neighbors") == "all"
                                  ? std::numeric_limits<std::size_t>::max()
                                  : line.count("neighbors", 0, format::kMaxRows);
-    options.threads =
-        line.count("threads", 1, kMaxThreads, std::clamp(usable_processors(), 1U, kDefaultThreads));
+    if (line.given("engines")) {
+        read_engines(line, options);
+        kProgram.say(
+            "--engines and its options are accepted for one more release: use gloved-verify "
+            "engines");
+    }
+    return settings;
+}
+
+Settings read_engines_settings(const cli::CommandLine& line) {
+    Settings settings;
+    read_common_settings(line, settings);
+    read_engines(line, settings.options);
     return settings;
 }
 
@@ -248,7 +312,14 @@ int run(const Settings& settings) {
 }
 
 int run_program(int argc, char** argv) {
-    return cli::run(kProgram, describe_options(), cli::arguments_of(argc, argv),
+    auto arguments = cli::arguments_of(argc, argv);
+    if (!arguments.empty() && arguments.front() == "engines") {
+        arguments.erase(arguments.begin());
+        return cli::run(
+            kEnginesProgram, describe_engines_options(), arguments,
+            [](const cli::CommandLine& line) { return run(read_engines_settings(line)); });
+    }
+    return cli::run(kProgram, describe_options(), arguments,
                     [](const cli::CommandLine& line) { return run(read_settings(line)); });
 }
 
