@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/error_with.hpp"
 #include "common/format/layout.hpp"
 #include "common/number.hpp"
 #include "common/quoting.hpp"
@@ -280,8 +281,6 @@ bool first_numbers_are_norms(const std::vector<std::string_view>& lines, std::si
     return proofs >= 2;
 }
 
-Error bad_source(std::string message) { return {ErrorCode::bad_source, std::move(message)}; }
-
 /// Data with NUL bytes near its beginning.
 Error binary_data(std::string_view text) {
     // In text of UTF-16 most characters have a NUL, all on the same side.
@@ -292,30 +291,32 @@ Error binary_data(std::string_view text) {
     }
     const std::size_t most = 2 * sample.size() / 5;
     if ((nuls[0] > most && nuls[1] == 0) || (nuls[1] > most && nuls[0] == 0)) {
-        return bad_source(
-            fmt::format("this is UTF-16 text without its mark, not GloVe text; convert it: iconv "
-                        "-f UTF-16{} -t UTF-8 FILE | gloved-convert - MODEL_DIR",
-                        nuls[0] == 0 ? "LE" : "BE"));
+        return error_with(ErrorCode::bad_source,
+                          "this is UTF-16 text without its mark, not GloVe text; convert it: iconv "
+                          "-f UTF-16{} -t UTF-8 FILE | gloved-convert - MODEL_DIR",
+                          nuls[0] == 0 ? "LE" : "BE");
     }
-    return bad_source(
+    return error_with(
+        ErrorCode::bad_source,
         "this is binary data of no format that is known here (there are NUL bytes near its "
         "beginning); fetch the text file");
 }
 
 Error no_numbers(const std::vector<std::string_view>& lines, std::size_t offset) {
     if (lines.empty()) {
-        return bad_source(
-            fmt::format("line 1 (byte {}): no line end within {} MiB; this is not GloVe text, "
-                        "fetch the text file",
-                        offset, kHeadBytes >> 20));
+        return error_with(ErrorCode::bad_source,
+                          "line 1 (byte {}): no line end within {} MiB; this is not GloVe text, "
+                          "fetch the text file",
+                          offset, kHeadBytes >> 20);
     }
     const bool tabs = lines[0].find('\t') != std::string_view::npos;
-    return bad_source(fmt::format(
+    return error_with(
+        ErrorCode::bad_source,
         "line 1 (byte {}): no numbers behind a blank in the first {} line{}; line 1 starts with "
         "{}{}",
         offset, lines.size(), lines.size() == 1 ? "" : "s", printable(lines[0], 40),
         tabs ? "; it is separated by TABs: replace them with blanks first (tr '\\t' ' ')"
-             : "; this is not GloVe text, fetch the text file"));
+             : "; this is not GloVe text, fetch the text file");
 }
 
 /// Whether a word and `dim` numbers are read from the lines, and at most half of the words end in a
@@ -349,10 +350,10 @@ Status detect_plain(const std::vector<std::string_view>& lines, SourceFormat for
     if (width == 0) return no_numbers(lines, detected.body_offset);
     detected.dim = width;
     if (format == SourceFormat::norms && --detected.dim == 0) {
-        return bad_source(
-            fmt::format("line 1 (byte {}): the lines hold one number each; text with norms has a "
-                        "norm and a vector; --format glove takes it without",
-                        detected.body_offset));
+        return error_with(ErrorCode::bad_source,
+                          "line 1 (byte {}): the lines hold one number each; text with norms has a "
+                          "norm and a vector; --format glove takes it without",
+                          detected.body_offset);
     }
     return {};
 }
@@ -365,22 +366,23 @@ Status detect_header(std::string_view head, const std::vector<std::string_view>&
     const std::string shown =
         printable(lines.empty() ? head.substr(detected.body_offset, 80) : lines[0], 40);
     if (!header) {
-        return bad_source(
-            fmt::format("{}: {} is not a header «rows dim», with which this format starts; "
-                        "--format glove takes the first line as a word",
-                        place, shown));
+        return error_with(ErrorCode::bad_source,
+                          "{}: {} is not a header «rows dim», with which this format starts; "
+                          "--format glove takes the first line as a word",
+                          place, shown);
     }
     if (header->dim < 1 || header->dim > format::kMaxDim) {
-        return bad_source(
-            fmt::format("{}: the header {} gives {} numbers a word; 1 to {} can be taken; if this "
-                        "is no header, --format glove takes it as a word",
-                        place, shown, header->dim, format::kMaxDim));
+        return error_with(
+            ErrorCode::bad_source,
+            "{}: the header {} gives {} numbers a word; 1 to {} can be taken; if this "
+            "is no header, --format glove takes it as a word",
+            place, shown, header->dim, format::kMaxDim);
     }
     if (detected.dim != 0 && detected.dim != header->dim) {
-        return bad_source(
-            fmt::format("{}: the header {} gives {} numbers a word, --dim gives {}; leave --dim "
-                        "out, or if this is no header, --format glove takes it as a word",
-                        place, shown, header->dim, detected.dim));
+        return error_with(ErrorCode::bad_source,
+                          "{}: the header {} gives {} numbers a word, --dim gives {}; leave --dim "
+                          "out, or if this is no header, --format glove takes it as a word",
+                          place, shown, header->dim, detected.dim);
     }
     detected.dim = header->dim;
     detected.header_rows = header->rows;
@@ -408,7 +410,7 @@ Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, 
     if (detected.bom) detected.body_offset = kByteOrderMark.size();
     const std::string_view text = head.substr(detected.body_offset);
     if (auto unsupported = unsupported_content(text, packing))
-        return bad_source(*std::move(unsupported));
+        return Error{ErrorCode::bad_source, *std::move(unsupported)};
 
     const auto lines = first_lines(text, whole);
     const bool plain = format == SourceFormat::glove || format == SourceFormat::norms ||
