@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "common/byte_count.hpp"
+#include "common/control_groups.hpp"
 #include "common/expr/expression.hpp"
 #include "common/nearest_name.hpp"
 #include "common/program_main.hpp"
@@ -202,6 +203,10 @@ std::uint64_t CommandLine::count(const char* name, std::uint64_t min, std::uint6
 std::uint64_t CommandLine::count(const char* name, std::uint64_t min, std::uint64_t max,
                                  std::uint64_t otherwise) const {
     return given(name) ? count(name, min, max) : otherwise;
+}
+
+std::size_t CommandLine::threads(std::size_t most) const {
+    return count("threads", 1, kMaxThreads, std::min<std::size_t>(usable_processors(), most));
 }
 
 DeviceChoice CommandLine::devices(const char* name) const {

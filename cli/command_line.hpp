@@ -29,6 +29,11 @@ inline constexpr int kUsage = 2;
 inline constexpr double kMinSeconds = 0.001;
 /// Maximum of a wait, in seconds: a day. A longer one is a mistake.
 inline constexpr double kMaxSeconds = 86400;
+/// Maximum of --threads.
+inline constexpr std::size_t kMaxThreads = 256;
+/// Threads by default of what reads a file or writes one: more would wait for memory, or for the
+/// one thread that reads or writes.
+inline constexpr std::size_t kFewThreads = 8;
 
 /// A fault of the command line or the file. The message says what is wrong or what would be right.
 struct WrongUsage : std::runtime_error {
@@ -111,6 +116,9 @@ class CommandLine {
     std::uint64_t bytes(const char* name, std::uint64_t min, std::uint64_t otherwise) const;
     /// The GPUs that the value names (parse_devices), or GPU 0 without a value.
     DeviceChoice devices(const char* name) const;
+    /// The value of --threads, from 1 to kMaxThreads. By default one per usable processor, at most
+    /// `most`.
+    std::size_t threads(std::size_t most = kMaxThreads) const;
     /// A decimal number from `min` to `max`.
     double number(const char* name, double min, double max) const;
     /// Seconds from `min` to `max`, as a decimal number. With `min` 0, it is 0 or from kMinSeconds.

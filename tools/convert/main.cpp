@@ -11,7 +11,6 @@
 
 #include "cli/command_line.hpp"
 #include "cli/signals.hpp"
-#include "common/control_groups.hpp"
 #include "common/format/layout.hpp"
 #include "common/program_main.hpp"
 #include "common/quoting.hpp"
@@ -33,10 +32,6 @@ using namespace gloved;
 using cli::kDone;
 using cli::kFault;
 using cli::WrongUsage;
-
-constexpr std::uint64_t kMaxThreads = 256;
-/// More threads wait for the thread that reads, and each costs a batch of memory.
-constexpr unsigned kDefaultThreads = 8;
 
 constexpr cli::Program kProgram = {"gloved-convert",
                                    R"(Usage: gloved-convert [options] INPUT MODEL_DIR
@@ -134,8 +129,7 @@ Task read_task(const cli::CommandLine& line) {
     convert::ConvertOptions& options = task.conversion;
     const std::string first = line.text("first");
     const std::string second = line.text("second");
-    options.source.threads =
-        line.count("threads", 1, kMaxThreads, std::clamp(usable_processors(), 1U, kDefaultThreads));
+    options.source.threads = line.threads(cli::kFewThreads);
     for (const char* mode : {"planes-only", "export"}) {
         line.excludes(mode, {"format", "dim", "member", "limit", "duplicates", "on-error", "memory",
                              "planes"});

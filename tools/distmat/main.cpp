@@ -20,8 +20,6 @@ namespace {
 using namespace gloved;
 using cli::WrongUsage;
 
-constexpr std::uint64_t kMaxThreads = 256;
-
 constexpr cli::Program kProgram = {"gloved-distmat", R"(Usage: gloved-distmat [options] INPUT OUTPUT
 
 Computes the distances between all rows of a matrix. INPUT is text, one row per
@@ -94,7 +92,7 @@ distmat::DistmatOptions read_options(const cli::CommandLine& line) {
     options.member = line.nonempty("member", "the name of a file in the archive");
     options.top = line.count("top", 1, kMaxSize, 0);
     options.block = line.count("block", 0, kMaxSize, 0);
-    options.threads = line.count("threads", 1, kMaxThreads, kernels::usable_processors());
+    options.threads = line.threads();
     options.times = line.given("times");
     options.engine_options.threads = static_cast<unsigned>(options.threads);
     options.engine_options.simd = line.text("simd");

@@ -13,7 +13,6 @@
 
 #include "cli/command_line.hpp"
 #include "cli/signals.hpp"
-#include "common/control_groups.hpp"
 #include "common/files.hpp"
 #include "common/npy.hpp"
 #include "common/program_main.hpp"
@@ -29,10 +28,6 @@
 namespace {
 
 using namespace gloved;
-
-constexpr std::uint64_t kMaxThreads = 256;
-/// More threads wait for the thread that reads.
-constexpr unsigned kDefaultThreads = 8;
 
 constexpr cli::Program kProgram = {"gloved-matmin", R"(Usage: gloved-matmin [options] INPUT
 
@@ -106,8 +101,7 @@ Task read_task(const cli::CommandLine& line) {
     task.engine =
         line.choice<const char*>("engine", {{"auto", "cpu"}, {"cuda", "cuda"}, {"cpu", "cpu"}});
     task.member = line.nonempty("member", "the name of a file in the archive");
-    task.reading.threads =
-        line.count("threads", 1, kMaxThreads, std::clamp(usable_processors(), 1U, kDefaultThreads));
+    task.reading.threads = line.threads(cli::kFewThreads);
     task.times = line.given("times");
     return task;
 }

@@ -2,18 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
-
 #include "common/format/neighbors.hpp"
 #include "kernels/engine.hpp"
 #include "tools/neighbors/parts.hpp"
 
 namespace gloved::neighbors {
-namespace {
-
-constexpr std::uint64_t kMaxThreads = 256;
-
-}  // namespace
 
 void add_computing_options(cli::Options& options, const std::string& default_threads,
                            const std::string& default_device) {
@@ -48,7 +41,7 @@ Settings read_computing_options(const cli::CommandLine& line) {
     settings.part_rows = line.count("part-rows", 1, kPartRows, kPartRows);
     settings.times = line.given("times");
     settings.engine_options.threads =
-        static_cast<unsigned>(line.count("threads", 1, kMaxThreads, 0));
+        static_cast<unsigned>(line.count("threads", 1, cli::kMaxThreads, 0));
     settings.engine_options.devices = line.devices("device");
     settings.engine_options.fine_plane = kernels::FinePlane::at_start;
     settings.engine_options.gpu_memory_bytes = line.bytes("gpu-memory", 1, 0);

@@ -12,7 +12,6 @@
 
 #include "cli/command_line.hpp"
 #include "cli/signals.hpp"
-#include "common/control_groups.hpp"
 #include "common/format/layout.hpp"
 #include "common/program_main.hpp"
 #include "common/quoting.hpp"
@@ -30,11 +29,8 @@ using cli::WrongUsage;
 
 /// Exit status of --download for a file of which no checksum is published.
 constexpr int kNothingKnown = 3;
-constexpr std::uint64_t kMaxThreads = 256;
 constexpr std::uint64_t kMaxAnswers = 100'000'000;
 constexpr std::uint64_t kDefaultOracleAnswers = 20;
-/// More threads wait for memory.
-constexpr unsigned kDefaultThreads = 8;
 
 constexpr cli::Program kProgram = {"gloved-verify",
                                    R"(Usage: gloved-verify [options] MODEL_DIR
@@ -174,8 +170,7 @@ void read_common_settings(const cli::CommandLine& line, Settings& settings) {
     options.asked.seed =
         line.count("seed", 0, std::numeric_limits<std::uint64_t>::max(), options.asked.seed);
     options.neighbors.seed = options.asked.seed;
-    options.threads =
-        line.count("threads", 1, kMaxThreads, std::clamp(usable_processors(), 1U, kDefaultThreads));
+    options.threads = line.threads(cli::kFewThreads);
 }
 
 void read_engines(const cli::CommandLine& line, verify::VerifyOptions& options) {
