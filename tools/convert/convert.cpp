@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/elapsed.hpp"
 #include "common/error_with.hpp"
 #include "common/files.hpp"
 #include "common/format/layout.hpp"
@@ -43,17 +44,6 @@ constexpr int kMmapThresholdBytes = 1 << 20;
 constexpr std::uint64_t kPackedRatio = 3;
 /// Assumed for a source of unknown size.
 constexpr std::uint64_t kTypicalTextBytes = std::uint64_t{6} << 30;
-
-class Stopwatch {
-  public:
-    double lap() {
-        const auto now = std::chrono::steady_clock::now();
-        return std::chrono::duration<double>(now - std::exchange(start_, now)).count();
-    }
-
-  private:
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 std::uint64_t expected_text_bytes(const source::Input& input) {
     if (input.total_bytes() == 0) return kTypicalTextBytes;
@@ -407,19 +397,23 @@ Result<source::Report> convert(const ConvertOptions& options, const std::atomic<
                        2 * plan.index_bytes);
 
     source::Report report;
-    Stopwatch watch;
+    auto begun = std::chrono::steady_clock::now();
+    const auto note_seconds = [&](const char* step) {
+        report.seconds.emplace_back(step, seconds_since(begun));
+        begun = std::chrono::steady_clock::now();
+    };
     auto summary = read_rows(*input, *staging, options, plan, buckets, say);
     if (!summary) return summary.error();
     describe_source(*input, options, *std::move(summary), report);
     const std::size_t dim = report.source.dim;
-    report.seconds.emplace_back("read", watch.lap());
+    note_seconds("read");
 
     if (Status enough = check_space_to_sort(*staging, buckets, spool, dim, options); !enough)
         return enough.error();
     if (Status sealed = buckets.seal(stop); !sealed) return sealed.error();
     const auto sorted = sort_buckets(buckets, options, plan, stop, report);
     if (!sorted) return sorted.error();
-    report.seconds.emplace_back("sort", watch.lap());
+    note_seconds("sort");
 
     if (Status enough = check_space_to_write(*staging, *sorted, spool, dim, options); !enough)
         return enough.error();
@@ -427,11 +421,11 @@ Result<source::Report> convert(const ConvertOptions& options, const std::atomic<
     if (!header) return header.error();
     report.generation = header->generation;
     spool.clear();
-    report.seconds.emplace_back("write", watch.lap());
+    note_seconds("write");
     if (options.planes) {
         Status written = write_staged_planes(*staging, *header, plan.threads, stop);
         if (!written) return written.error();
-        report.seconds.emplace_back("planes", watch.lap());
+        note_seconds("planes");
     }
     report.planes = options.planes;
     const Status reported =

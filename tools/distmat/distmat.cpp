@@ -65,28 +65,6 @@ void append_number(std::string& text, float number) {
     text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }
 
-/// Adds up the time of a part of the work.
-class Stopwatch {
-  public:
-    /// Counts while it exists.
-    class Running {
-      public:
-        explicit Running(Stopwatch& watch) : watch_(watch) {}
-        Running(const Running&) = delete;
-        Running& operator=(const Running&) = delete;
-        ~Running() { watch_.time_ += Clock::now() - begun_; }
-
-      private:
-        Stopwatch& watch_;
-        Clock::time_point begun_ = Clock::now();
-    };
-
-    double ms() const { return std::chrono::duration<double, std::milli>(time_).count(); }
-
-  private:
-    Clock::duration time_{};
-};
-
 /// Runs the engine and writes the distances.
 class Writer {
   public:
@@ -105,7 +83,7 @@ class Writer {
         return write_text();
     }
 
-    double computing_ms() const { return computing_.ms(); }
+    double computing_ms() const { return computing_ms_; }
 
   private:
     bool is_npy() const { return std::string_view(options_.output).ends_with(".npy"); }
@@ -235,8 +213,10 @@ class Writer {
 
     Status run(const kernels::distance::Rectangle& rectangle, float* out, std::size_t stride,
                float* mirror, std::size_t mirror_stride) {
-        const Stopwatch::Running running(computing_);
-        return engine_.run(rectangle, out, stride, mirror, mirror_stride);
+        const auto begun = Clock::now();
+        Status done = engine_.run(rectangle, out, stride, mirror, mirror_stride);
+        computing_ms_ += ms_since(begun);
+        return done;
     }
 
     const DistmatOptions& options_;
@@ -245,7 +225,7 @@ class Writer {
     Engine& engine_;
     OutputFile& output_;
     const std::atomic<bool>& stop_;
-    Stopwatch computing_;
+    double computing_ms_ = 0;
 };
 
 Result<Matrix> read(const DistmatOptions& options, const std::atomic<bool>& stop) {
@@ -271,12 +251,10 @@ Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
     if (!output) return output.error();
     const std::string note = describe_wrong_name(options.output, options.top == 0 ? ' ' : '\t');
     if (!note.empty()) say(note);
-    Stopwatch reading;
-    auto matrix = [&] {
-        const Stopwatch::Running running(reading);
-        return read(options, stop);
-    }();
+    const auto reading_begun = Clock::now();
+    auto matrix = read(options, stop);
     if (!matrix) return matrix.error();
+    const double reading_ms = ms_since(reading_begun);
     const std::size_t rows = matrix->rows();
     if (rows > kMaxRows) {
         const auto many = static_cast<double>(rows);
@@ -285,11 +263,10 @@ Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
                           "hold; take fewer rows",
                           options.input, rows, many * many * sizeof(float) / 1e18);
     }
-    Stopwatch preparing;
+    const auto preparing_begun = Clock::now();
     std::optional<kernels::distance::Points> points;
     std::unique_ptr<Engine> engine;
     {
-        const Stopwatch::Running running(preparing);
         kernels::ThreadPool pool(static_cast<unsigned>(options.threads));
         auto prepared =
             kernels::distance::prepare(pool, matrix->values(), rows, matrix->dim(), options.metric,
@@ -301,17 +278,16 @@ Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
         if (!made) return made.error();
         engine = *std::move(made);
     }
+    const double preparing_ms = ms_since(preparing_begun);
     if (stop) return source::interrupted();
-    Stopwatch writing;
+    const auto writing_begun = Clock::now();
     Writer writer(options, *matrix, *engine, *output, stop);
-    {
-        const Stopwatch::Running running(writing);
-        if (Status written = writer.write(); !written) return written;
-        if (Status whole = matrix->verify_size(); !whole) return whole;
-        if (Status synced = output->sync(); !synced) return synced;
-        if (stop) return source::interrupted();
-        if (Status published = output->publish(); !published) return published;
-    }
+    if (Status written = writer.write(); !written) return written;
+    if (Status whole = matrix->verify_size(); !whole) return whole;
+    if (Status synced = output->sync(); !synced) return synced;
+    if (stop) return source::interrupted();
+    if (Status published = output->publish(); !published) return published;
+    const double writing_ms = ms_since(writing_begun);
     const double seconds = seconds_since(begun);
     const std::string what = options.top == 0
                                  ? "all distances"
@@ -322,8 +298,7 @@ Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
     if (options.times) {
         say(fmt::format(
             "reading {:.1f} ms, preparing {:.1f} ms, computing {:.1f} ms, writing {:.1f} ms",
-            reading.ms(), preparing.ms(), writer.computing_ms(),
-            writing.ms() - writer.computing_ms()));
+            reading_ms, preparing_ms, writer.computing_ms(), writing_ms - writer.computing_ms()));
     }
     return {};
 }
