@@ -19,6 +19,7 @@
 #include "common/byte_count.hpp"
 #include "common/error_with.hpp"
 #include "common/format/model.hpp"
+#include "common/format/ranks.hpp"
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/query_vector.hpp"
@@ -62,8 +63,8 @@ struct Word {
 /// The vectors of kAsked, or, if the model lacks one, those of words by rank for all of them: a
 /// mixture would be comparable with nothing.
 Result<std::vector<Word>> find_words(const format::Model& model) {
-    std::vector<format::Row> row_of(model.rows());
-    for (format::Row row = 0; row < row_of.size(); ++row) row_of[model.ranks()[row]] = row;
+    const auto row_of = format::rows_by_rank(model);
+    if (!row_of) return row_of.error();
     const auto has = [&](const OriginalWord& asked) {
         const auto row = model.find(asked.word);
         return row && model.norms()[*row] > 0;
@@ -75,9 +76,9 @@ Result<std::vector<Word>> find_words(const format::Model& model) {
         std::string label = asked.word;
         if (by_rank) {
             // The next rank whose vector is not zero; there is one.
-            std::size_t rank = asked.rank % row_of.size();
-            while (!(model.norms()[row_of[rank]] > 0)) rank = (rank + 1) % row_of.size();
-            row = row_of[rank];
+            std::size_t rank = asked.rank % row_of->size();
+            while (!(model.norms()[(*row_of)[rank]] > 0)) rank = (rank + 1) % row_of->size();
+            row = (*row_of)[rank];
             label += fmt::format(" #{}", rank);
         } else {
             row = *model.find(asked.word);

@@ -20,6 +20,7 @@
 #include "common/error_with.hpp"
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
+#include "common/format/ranks.hpp"
 #include "common/npy.hpp"
 #include "common/output_file.hpp"
 #include "common/progress.hpp"
@@ -41,23 +42,6 @@ constexpr const char* kWordsSuffix = ".words";
 /// «-1.17549435e-38»: std::to_chars takes the shorter of two notations, and 9 digits tell any
 /// float32 from its neighbours.
 constexpr std::size_t kMaxNumberBytes = 16;
-
-/// The rows in the order of their ranks.
-Result<std::vector<Row>> rows_by_rank(const Model& model) {
-    constexpr auto kFree = std::numeric_limits<Row>::max();
-    std::vector<Row> by_rank(model.rows(), kFree);
-    for (std::size_t row = 0; row < model.rows(); ++row) {
-        const std::uint32_t rank = model.ranks()[row];
-        if (rank >= by_rank.size() || by_rank[rank] != kFree) {
-            return error_with(
-                ErrorCode::damaged,
-                "{}/{}: the ranks are not a permutation (row {} has {}); gloved-verify tells more",
-                model.path(), format::kValuesFile, row, rank);
-        }
-        by_rank[rank] = static_cast<Row>(row);
-    }
-    return by_rank;
-}
 
 bool is_utf8(std::string_view text) {
     while (!text.empty()) {
@@ -197,7 +181,7 @@ Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
     if (!model) return model.error();
     auto output = OutputFile::create(options.output, stop);
     if (!output) return output.error();
-    const auto by_rank = rows_by_rank(*model);
+    const auto by_rank = format::rows_by_rank(*model);
     if (!by_rank) return by_rank.error();
     if (Status told = tell_hard_keys(*model, *by_rank, options.format, stop, say); !told)
         return told;

@@ -14,6 +14,7 @@
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 #include "common/format/planes.hpp"
+#include "common/format/ranks.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
 #include "tools/source/batch.hpp"
@@ -94,24 +95,18 @@ ReadingRules check_report(const Model& model, const Reporter& report) {
 
 /// The rows by rank; empty when the ranks are not a permutation.
 std::vector<format::Row> check_ranks(const Model& model, const Reporter& report) {
-    constexpr auto kFree = std::numeric_limits<format::Row>::max();
-    std::vector<format::Row> by_rank(model.rows(), kFree);
-    for (std::size_t row = 0; row < model.rows(); ++row) {
-        const std::uint32_t rank = model.ranks()[row];
-        if (rank < by_rank.size() && by_rank[rank] == kFree) {
-            by_rank[rank] = static_cast<format::Row>(row);
-            continue;
-        }
+    format::RankFault fault;
+    auto by_rank = format::rows_by_rank(model, &fault);
+    if (!by_rank) {
+        const std::string other = fault.same ? "which is that of " + row_name(model, *fault.same)
+                                             : fmt::format("there are {} rows", model.rows());
         report({"ranks", false,
-                rank >= by_rank.size()
-                    ? fmt::format("{} has rank {}, there are {} rows", row_name(model, row), rank,
-                                  model.rows())
-                    : fmt::format("{} has rank {}, which is that of {}", row_name(model, row), rank,
-                                  row_name(model, by_rank[rank]))});
+                fmt::format("{} has rank {}, {}", row_name(model, fault.row),
+                            model.ranks()[fault.row], other)});
         return {};
     }
     report({"ranks", true, fmt::format("a permutation of 0 to {}", model.rows() - 1)});
-    return by_rank;
+    return *std::move(by_rank);
 }
 
 /// What a source says of a model's rows.
