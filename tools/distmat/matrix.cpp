@@ -19,6 +19,7 @@
 #include "common/text_lines.hpp"
 #include "common/unicode_form.hpp"
 #include "tools/distmat/text_rows.hpp"
+#include "tools/source/array_reader.hpp"
 #include "tools/source/batch.hpp"
 #include "tools/source/chunker.hpp"
 #include "tools/source/input.hpp"
@@ -88,28 +89,23 @@ Error wrong_length(const std::string& name, const npy::Header& header, std::uint
                       name, wanted);
 }
 
-/// Reads the array; `begun` is the part of it that was read already.
+/// Reads an array that comes as a stream. `head` was read already, the header first.
 template <class T>
-Result<std::vector<T>> read_array(Input& input, const npy::Header& header, std::string_view begun) {
+Result<std::vector<T>> read_array(Input& input, const npy::Header& header, std::string head) {
+    source::ArrayReader array(input, std::move(head), header);
     std::vector<T> values;
-    std::size_t have = std::min(begun.size(), header.data_bytes);
-    values.resize((have + sizeof(T) - 1) / sizeof(T));
-    if (have != 0) std::memcpy(values.data(), begun.data(), have);
-    while (have < header.data_bytes) {
-        const std::size_t wanted =
-            std::min({header.data_bytes - have, std::max(have, kPieceBytes)});
+    std::size_t have = 0;
+    while (array.left() != 0) {
+        const std::size_t wanted = std::min(array.left(), std::max(have, kPieceBytes));
         values.resize((have + wanted + sizeof(T) - 1) / sizeof(T));
-        const auto got = input.read({reinterpret_cast<char*>(values.data()) + have, wanted});
+        const auto got = array.read({reinterpret_cast<char*>(values.data()) + have, wanted});
         if (!got) return got.error();
         have += *got;
         if (*got < wanted) return wrong_length(input.name(), header, header.data_offset + have);
     }
-    char next = 0;
-    const auto more =
-        begun.size() > header.data_bytes ? Result<std::size_t>(1) : input.read({&next, 1});
+    const auto more = array.has_more();
     if (!more) return more.error();
-    if (*more != 0)
-        return wrong_length(input.name(), header, header.data_offset + header.data_bytes + 1);
+    if (*more) return wrong_length(input.name(), header, header.data_offset + have + 1);
     return values;
 }
 
@@ -240,6 +236,72 @@ class TextReader {
     std::uint64_t lines_ = 0;
 };
 
+/// Reads a matrix from a NumPy array: a plain file is mapped, another input is copied.
+class ArrayFile {
+  public:
+    explicit ArrayFile(Matrix& matrix) : matrix_(matrix) {}
+
+    Status map(const std::string& path) {
+        auto mapped = MappedFile::open_at(AT_FDCWD, path.c_str(), path);
+        if (!mapped) return mapped.error();
+        matrix_.mapped_ = *std::move(mapped);
+        const MappedFile& file = matrix_.mapped_;
+        const auto header = read_header(file.text().substr(0, npy::kMaxHeaderBytes));
+        if (!header) return header.error();
+        if (file.size_bytes() < header->data_offset ||
+            file.size_bytes() - header->data_offset != header->data_bytes)
+            return wrong_length(path, *header, file.size_bytes());
+        if (header->type == npy::Type::float32) {
+            take_mapped<float>(*header);
+        } else {
+            take_mapped<double>(*header);
+        }
+        return {};
+    }
+
+    /// `head` was read already.
+    Status read(Input& input, std::string head) {
+        const std::size_t have = head.size();
+        head.resize(npy::kMaxHeaderBytes);
+        const auto got = input.read(std::span(head).subspan(have));
+        if (!got) return got.error();
+        head.resize(have + *got);
+        const auto header = read_header(head);
+        if (!header) return header.error();
+        return header->type == npy::Type::float32
+                   ? take_read<float>(input, *header, std::move(head))
+                   : take_read<double>(input, *header, std::move(head));
+    }
+
+  private:
+    Result<npy::Header> read_header(std::string_view prefix) {
+        auto header = matrix_header(prefix, matrix_.name_);
+        if (!header) return header;
+        matrix_.rows_ = header->shape[0];
+        matrix_.dim_ = header->shape[1];
+        return header;
+    }
+
+    template <class T>
+    void take_mapped(const npy::Header& header) {
+        if (const auto view = view_of<T>(matrix_.mapped_, header)) {
+            matrix_.view_ = *view;
+        } else {
+            matrix_.storage_ = copy_of<T>(matrix_.mapped_, header);
+        }
+    }
+
+    template <class T>
+    Status take_read(Input& input, const npy::Header& header, std::string head) {
+        auto values = read_array<T>(input, header, std::move(head));
+        if (!values) return values.error();
+        matrix_.storage_ = *std::move(values);
+        return {};
+    }
+
+    Matrix& matrix_;
+};
+
 Values Matrix::values() const {
     if (const auto* view = std::get_if<Values>(&view_)) return *view;
     return std::visit([](const auto& values) { return Values(std::span(values)); }, storage_);
@@ -276,50 +338,11 @@ Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options,
         if (!read) return read.error();
         return matrix;
     }
-    const bool plain_file =
+    const bool is_plain_file =
         path != "-" && input->compression() == "none" && input->total_bytes() != 0;
-    if (plain_file) {
-        auto mapped = MappedFile::open_at(AT_FDCWD, path.c_str(), path);
-        if (!mapped) return mapped.error();
-        matrix.mapped_ = *std::move(mapped);
-    }
-    if (!plain_file) {
-        head.resize(npy::kMaxHeaderBytes);
-        got = input->read(std::span(head).subspan(kMarkBytes));
-        if (!got) return got.error();
-        head.resize(kMarkBytes + *got);
-    }
-    const std::string_view prefix =
-        plain_file ? matrix.mapped_.text().substr(0, npy::kMaxHeaderBytes) : head;
-    const auto header = matrix_header(prefix, path);
-    if (!header) return header.error();
-    matrix.rows_ = header->shape[0];
-    matrix.dim_ = header->shape[1];
-    const bool single = header->type == npy::Type::float32;
-    if (plain_file) {
-        const std::size_t size = matrix.mapped_.size_bytes();
-        if (size < header->data_offset || size - header->data_offset != header->data_bytes)
-            return wrong_length(path, *header, size);
-        if (auto view = single ? view_of<float>(matrix.mapped_, *header)
-                               : view_of<double>(matrix.mapped_, *header)) {
-            matrix.view_ = *view;
-        } else if (single) {
-            matrix.storage_ = copy_of<float>(matrix.mapped_, *header);
-        } else {
-            matrix.storage_ = copy_of<double>(matrix.mapped_, *header);
-        }
-        return matrix;
-    }
-    const std::string_view begun = std::string_view(head).substr(header->data_offset);
-    if (single) {
-        auto values = read_array<float>(*input, *header, begun);
-        if (!values) return values.error();
-        matrix.storage_ = *std::move(values);
-    } else {
-        auto values = read_array<double>(*input, *header, begun);
-        if (!values) return values.error();
-        matrix.storage_ = *std::move(values);
-    }
+    ArrayFile array(matrix);
+    const Status read = is_plain_file ? array.map(path) : array.read(*input, std::move(head));
+    if (!read) return read.error();
     return matrix;
 }
 

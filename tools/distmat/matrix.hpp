@@ -45,6 +45,7 @@ class Matrix {
     Status verify_size() const;
 
   private:
+    friend class ArrayFile;
     friend class TextReader;
     friend Result<Matrix> read_matrix(const std::string&, const ReadOptions&,
                                       const std::atomic<bool>&);

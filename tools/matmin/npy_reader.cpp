@@ -17,6 +17,7 @@
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
 #include "kernels/reduce/min_max.hpp"
+#include "tools/source/array_reader.hpp"
 #include "tools/source/ordered_pipeline.hpp"
 
 namespace gloved::matmin {
@@ -137,54 +138,22 @@ std::optional<std::size_t> append_as(npy::Type type, std::string_view bytes, std
     return append<T>(bytes, width, intake);
 }
 
-/// The array's bytes, in whole matrices.
-class ArrayBytes {
-  public:
-    /// `head` was read from `input` already and begins with `header`.
-    ArrayBytes(source::Input& input, std::string head, const npy::Header& header)
-        : input_(input), head_(std::move(head)), header_(header), wanted_(header.data_bytes) {
-        head_.erase(0, header.data_offset);
-    }
-
-    /// Makes `bytes` the next ones, at most `part_bytes`, a multiple of a matrix. Empty at the end.
-    /// Errors: those of Input::read; bad_source if the file ends within them.
-    Status next(std::size_t part_bytes, std::string& bytes) {
-        bytes.resize(std::min(wanted_, part_bytes));
-        const std::size_t from_head = head_.copy(bytes.data(), bytes.size());
-        head_.erase(0, from_head);
-        auto got = input_.read(std::span(bytes).subspan(from_head));
-        if (!got) return got.error();
-        const std::size_t there = from_head + *got;
-        const bool is_all = there == bytes.size();
-        present_ += there;
-        // Whole matrices before the end are checked too, so that the first fault is the same for
-        // any block size.
-        bytes.resize(there - there % (header_.data_bytes / header_.shape[0]));
-        wanted_ -= bytes.size();
-        if (is_all || !bytes.empty()) return {};
-        return bad_source(input_, fmt::format("is cut short: {} bytes of numbers are there, and "
-                                              "its header says {}; copy or write it again",
-                                              present_, header_.data_bytes));
-    }
-
-    /// Checks that nothing follows.
-    Status check_end() {
-        char byte = 0;
-        const auto surplus = input_.read({&byte, 1});
-        if (!surplus) return surplus.error();
-        if (*surplus == 0 && head_.empty()) return {};
-        return bad_source(input_, fmt::format("more bytes follow the {} of numbers that its header "
-                                              "says; write it again with numpy.save",
-                                              header_.data_bytes));
-    }
-
-  private:
-    source::Input& input_;
-    std::string head_;  // what was read and not returned yet
-    const npy::Header& header_;
-    std::size_t wanted_;
-    std::size_t present_ = 0;
-};
+/// Makes `bytes` the next ones of the array, at most `part_bytes`, in whole matrices. Empty at the
+/// end. Errors: those of Input::read; bad_source if the file ends within them.
+Status read_matrices(source::ArrayReader& array, const npy::Header& header, std::size_t part_bytes,
+                     const source::Input& input, std::string& bytes) {
+    bytes.resize(std::min(array.left(), part_bytes));
+    const auto got = array.read(bytes);
+    if (!got) return got.error();
+    const bool is_all = *got == bytes.size();
+    // Whole matrices before the end are checked too, so that the first fault is the same for any
+    // block size.
+    bytes.resize(*got - *got % (header.data_bytes / header.shape[0]));
+    if (is_all || !bytes.empty()) return {};
+    return bad_source(input, fmt::format("is cut short: {} bytes of numbers are there, and its "
+                                         "header says {}; copy or write it again",
+                                         header.data_bytes - array.left(), header.data_bytes));
+}
 
 }  // namespace
 
@@ -209,13 +178,14 @@ Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::H
     reading.shape = shape;
     reading.range = kernels::reduce::MinMax<T>(shape.numbers());
     reading.bytes = header.data_offset;
-    ArrayBytes array(input, std::move(head), header);
+    source::ArrayReader array(input, std::move(head), header);
     const std::size_t part_bytes =
         std::max<std::size_t>(1, options.block_bytes / matrix_bytes) * matrix_bytes;
     Progress progress("reading", input.total_bytes());
     const auto produce = [&](Part<T>& part) -> Result<bool> {
         progress.update(input.source_bytes());
-        if (Status got = array.next(part_bytes, part.bytes); !got) return got.error();
+        Status got = read_matrices(array, header, part_bytes, input, part.bytes);
+        if (!got) return got.error();
         return !part.bytes.empty();
     };
     const auto work = [&](Part<T>& part) {
@@ -240,7 +210,13 @@ Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::H
     };
     if (Status read = source::run_ordered<Part<T>>(options.threads, produce, work, consume); !read)
         return read.error();
-    if (Status ended = array.check_end(); !ended) return ended.error();
+    const auto surplus = array.has_more();
+    if (!surplus) return surplus.error();
+    if (*surplus) {
+        return bad_source(input, fmt::format("more bytes follow the {} of numbers that its header "
+                                             "says; write it again with numpy.save",
+                                             header.data_bytes));
+    }
     finish_times(started, options, *reducer == nullptr, reading);
     return reading;
 }
