@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "common/ascii.hpp"
 #include "common/number.hpp"
 #include "common/quoting.hpp"
 
@@ -11,8 +12,6 @@ namespace gloved::distmat {
 namespace {
 
 constexpr std::size_t kShownBytes = 40;
-
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
 /// Describes why [first, last) does not begin with a number.
 std::string what_is_wrong(const char* first, const char* last, NumberFault fault) {

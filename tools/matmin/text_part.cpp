@@ -4,17 +4,15 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cctype>
 #include <cstring>
 #include <utility>
 
+#include "common/ascii.hpp"
 #include "common/number.hpp"
 #include "common/quoting.hpp"
 
 namespace gloved::matmin {
 namespace {
-
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
 const char* skip_blanks(const char* p) {
     while (is_blank(*p)) ++p;
@@ -42,12 +40,6 @@ const char* parse_row(const char* p, const char* end, std::size_t columns, T* ou
     }
 }
 
-std::string lower_case(std::string_view word) {
-    std::string lower(word);
-    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return lower;
-}
-
 /// Describes why a word is not a T; empty if it is one.
 template <class T>
 std::string word_fault(std::string_view word) {
@@ -65,7 +57,7 @@ std::string word_fault(std::string_view word) {
         return fmt::format("{} is not of type {}; give --type float64", printable(word),
                            kTypeName<T>);
     const std::string lower =
-        lower_case(word.starts_with('-') || word.starts_with('+') ? word.substr(1) : word);
+        ascii_lower_case(word.starts_with('-') || word.starts_with('+') ? word.substr(1) : word);
     if (lower == "nan" || lower == "inf" || lower == "infinity") {
         return fmt::format("{} cannot be compared with numbers; put a number in its place",
                            printable(word));

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/ascii.hpp"
 #include "common/error_with.hpp"
 #include "common/format/layout.hpp"
 #include "common/number.hpp"
@@ -107,9 +108,7 @@ bool looks_like_doubles(std::string_view text) {
 
 bool looks_like_html(std::string_view text) {
     text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n\xEF\xBB\xBF"), text.size()));
-    std::string head(text.substr(0, 9));
-    std::ranges::transform(head, head.begin(),
-                           [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+    const std::string head = ascii_lower_case(text.substr(0, 9));
     return head == "<!doctype" || head.starts_with("<html>") || head.starts_with("<html ") ||
            head.starts_with("<?xml");
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/ascii.hpp"
 #include "common/number.hpp"
 #include "common/quoting.hpp"
 
@@ -44,9 +45,7 @@ bool is_number(std::string_view text) {
 
 bool is_inf_or_nan(std::string_view text) {
     if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
-    std::string lower(text.substr(0, 9));
-    std::ranges::transform(lower, lower.begin(),
-                           [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+    const std::string lower = ascii_lower_case(text.substr(0, 9));
     return lower == "inf" || lower == "infinity" || lower.starts_with("nan");
 }
 

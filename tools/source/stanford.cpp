@@ -1,7 +1,8 @@
 #include "tools/source/stanford.hpp"
 
-#include <algorithm>
 #include <array>
+
+#include "common/ascii.hpp"
 
 namespace gloved::source {
 namespace {
@@ -66,12 +67,6 @@ std::string name_of(const PublishedFile& file) {
     return std::string(file.name.substr(0, file.name.size() - kEndingBytes));
 }
 
-bool contains_ignoring_case(std::string_view name, std::string_view lower_word) {
-    const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; };
-    return std::search(name.begin(), name.end(), lower_word.begin(), lower_word.end(), same) !=
-           name.end();
-}
-
 }  // namespace
 
 std::span<const PublishedFile> published_files() { return kPublished; }
@@ -89,8 +84,8 @@ std::optional<KnownText> known_text(std::uint64_t lines, std::size_t dim) {
 
 std::optional<KnownText> maybe_truncated(std::string_view name, std::uint64_t lines,
                                          std::size_t dim) {
-    const std::string_view base = name.substr(name.rfind('/') + 1);  // npos + 1 is 0
-    const auto has = [&](std::string_view word) { return contains_ignoring_case(base, word); };
+    const std::string base = ascii_lower_case(name.substr(name.rfind('/') + 1));  // npos + 1 is 0
+    const auto has = [&](std::string_view word) { return base.find(word) != std::string::npos; };
     const bool of_2024 = has(kOf2024);
     const bool is_glove = has("glove") || (of_2024 && has("wiki_giga"));
     if (!is_glove || has("sample") || known_text(lines, dim)) return std::nullopt;
