@@ -6,7 +6,6 @@
 #include <linux/fs.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,8 +20,7 @@
 #include "common/error_with.hpp"
 #include "common/format/layout.hpp"
 #include "common/format/own_files.hpp"
-#include "common/format/planes.hpp"
-#include "common/quoting.hpp"
+#include "common/format/publish_target.hpp"
 
 namespace gloved::format {
 namespace {
@@ -39,11 +37,6 @@ int lock_now(int fd) {
         result = ::flock(fd, LOCK_EX | LOCK_NB);
     } while (result != 0 && errno == EINTR);
     return result;
-}
-
-UniqueFd open_directory_at(int parent, const std::string& name) {
-    return UniqueFd(
-        ::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
 }
 
 /// Whether `name` in the directory is the file that `fd` has open. If not, errno is 0, unless the
@@ -116,121 +109,6 @@ Status sweep_strays(int parent, const std::string& parent_path, const std::strin
         (void)remove_own_directory(parent, name, path, Look::at_contents);
     }
     return {};
-}
-
-/// Whether `name` is a mount point, which cannot be renamed.
-Result<bool> is_mount_point(int parent, const std::string& name, const std::string& target) {
-    struct statx status {};
-    if (::statx(parent, name.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &status) !=
-        0) {
-        return system_error(target, "cannot stat", errno);
-    }
-    if ((status.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0) {
-        return (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
-    }
-    const auto around = file_status(parent, target);
-    if (!around) return around.error();
-    return gnu_dev_makedev(status.stx_dev_major, status.stx_dev_minor) != around->st_dev;
-}
-
-/// Whether a sticky directory keeps this user from removing another user's entry.
-bool is_kept_by_stickiness(const struct stat& directory) {
-    const uid_t user = ::geteuid();
-    return (directory.st_mode & S_ISVTX) != 0 && user != 0 && user != directory.st_uid;
-}
-
-/// Whether this user may rename the directory and remove its files.
-Status check_removable(int parent, int directory, bool empty, const std::string& target) {
-    const auto around = file_status(parent, target);
-    if (!around) return around.error();
-    const auto status = file_status(directory, target);
-    if (!status) return status.error();
-    if (Status replaceable = check_replaceable(*around, *status, target); !replaceable)
-        return replaceable;
-    if (!empty && is_kept_by_stickiness(*status)) {
-        return conflict(
-            "{}: belongs to another user and is sticky, so that only its owner can replace it; "
-            "choose another name",
-            target);
-    }
-    if (!empty && ::faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) != 0) {
-        if (errno == EROFS) {
-            return conflict(
-                "{}: lies on a read-only file system, where nothing can be replaced; choose "
-                "another place",
-                target);
-        }
-        if (errno == EPERM) {
-            return conflict(
-                "{}: may not be changed by anybody, as an immutable directory (lsattr -d); choose "
-                "another name",
-                target);
-        }
-        if (errno != EACCES) return system_error(target, "cannot tell who may write it", errno);
-        return conflict(
-            "{}: this user may not remove the model that is there; its owner can allow it "
-            "(chmod g+w), or choose another name",
-            target);
-    }
-    return {};
-}
-
-/// Refuses what must not or cannot be replaced.
-Status check_target(int parent, const std::string& name, const std::string& target) {
-    struct stat status {};
-    if (::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-        if (errno == ENOENT) return {};
-        return system_error(target, "cannot stat", errno);
-    }
-    if (S_ISLNK(status.st_mode)) {
-        // What a link leads to may be another's, and would not be what takes its name.
-        return conflict(
-            "{}: is a symbolic link to {}; name that directory itself, or remove the "
-            "link",
-            target, read_link(parent, name));
-    }
-    if (!S_ISDIR(status.st_mode)) {
-        return conflict("{}: exists and is not a directory; choose another name or remove it",
-                        target);
-    }
-    const auto mounted = is_mount_point(parent, name, target);
-    if (!mounted) return mounted.error();
-    if (*mounted) {
-        return conflict(
-            "{0}: is a mount point, which a model cannot replace; name a directory in "
-            "it, such as {0}/glove",
-            target);
-    }
-    const UniqueFd directory = open_directory_at(parent, name);
-    if (!directory) return system_error(target, "cannot open the directory", errno);
-    const auto names = list_directory(directory.get(), target);
-    if (!names) return names.error();
-    const auto foreign = find_foreign_entry(directory.get(), target);
-    if (!foreign) return foreign.error();
-    if (*foreign || (!names->empty() && !is_model(directory.get()))) {
-        return conflict(
-            "{}: exists and holds {}, which gloved did not make, so nothing there is touched; "
-            "choose another directory, or move or remove this one",
-            target, printable(foreign->value_or(names->empty() ? "" : names->front()), NAME_MAX));
-    }
-    return check_removable(parent, directory.get(), names->empty(), target);
-}
-
-/// Refuses what took the old model's place between the last check and the exchange.
-Status check_old(int parent, const std::string& old, const std::string& old_path,
-                 const std::string& target) {
-    const UniqueFd directory = open_directory_at(parent, old);
-    if (!directory) {
-        if (errno == ENOENT) return {};  // another process has swept it
-        return system_error(old_path, "cannot open the directory", errno);
-    }
-    const auto foreign = find_foreign_entry(directory.get(), old_path);
-    if (!foreign) return foreign.error();
-    if (!*foreign) return {};
-    return conflict(
-        "{}: now holds {}, which gloved did not make, so nothing there is touched; choose "
-        "another directory",
-        target, printable(**foreign, NAME_MAX));
 }
 
 /// Opens a file of a model; no descriptor if there is none.
@@ -361,10 +239,12 @@ Result<Staging> Staging::create(const std::string& target) {
     const auto around = file_status(staging.parent_.get(), staging.parent_path_);
     if (!around) return around.error();
     for (int attempt = 0; attempt <= kMaxAttempts; ++attempt) {
-        // Makes both names before the directory: if memory runs out here, no directory is left
+        // Makes all names before the directory: if memory runs out here, no directory is left
         // behind.
         staging.name_ =
             fmt::format("{}{}-{}", stray_prefix(staging.target_name_), ::getpid(), attempt);
+        staging.aside_ = staging.name_;
+        staging.aside_ += kAsideSuffix;
         staging.path_ = staging.parent_path_ + "/" + staging.name_;
         if (::mkdirat(staging.parent_.get(), staging.name_.c_str(), 0700) != 0) {
             if (errno == EEXIST) continue;
@@ -400,16 +280,39 @@ Staging::~Staging() {
     (void)remove_own_directory(parent_.get(), name_, path_, Look::at_names);
 }
 
-bool Staging::undo_renames(const std::string& old, Replaced replaced) {
+bool Staging::rename_in_parent(const std::string& from, const std::string& to, unsigned flags) {
     const int parent = parent_.get();
+    // Not every filesystem knows renameat2.
+    return (flags == 0 ? ::renameat(parent, from.c_str(), parent, to.c_str())
+                       : ::renameat2(parent, from.c_str(), parent, to.c_str(), flags)) == 0;
+}
+
+bool Staging::put_new_where_nothing_is() {
+    return rename_in_parent(name_, target_name_, RENAME_NOREPLACE);
+}
+
+bool Staging::exchange() { return rename_in_parent(name_, target_name_, RENAME_EXCHANGE); }
+
+bool Staging::move_old_aside() { return rename_in_parent(target_name_, aside_, 0); }
+
+bool Staging::put_new() { return rename_in_parent(name_, target_name_, 0); }
+
+bool Staging::take_new_back() { return rename_in_parent(target_name_, name_, 0); }
+
+bool Staging::move_old_back() { return rename_in_parent(aside_, target_name_, 0); }
+
+bool Staging::undo(Replaced replaced) {
     // Another process may have published since. Its model is not ours to move.
-    if (!is_named(parent, target_name_.c_str(), directory_.get())) return false;
-    if (replaced == Replaced::by_exchange) {
-        return ::renameat2(parent, old.c_str(), parent, target_name_.c_str(), RENAME_EXCHANGE) == 0;
+    if (!is_named(parent_.get(), target_name_.c_str(), directory_.get())) return false;
+    switch (replaced) {
+        case Replaced::by_exchange:
+            return exchange();
+        case Replaced::by_moving_aside:
+            return take_new_back() && move_old_back();
+        case Replaced::nothing:
+            break;
     }
-    if (::renameat(parent, target_name_.c_str(), parent, name_.c_str()) != 0) return false;
-    return replaced == Replaced::nothing ||
-           ::renameat(parent, old.c_str(), parent, target_name_.c_str()) == 0;
+    return take_new_back();
 }
 
 Status Staging::set_final_access() {
@@ -441,14 +344,11 @@ Status Staging::set_final_access() {
 }
 
 Result<Staging::Replaced> Staging::take_target_name(
-    const std::string& aside, const std::function<void(const std::string&)>& warn) {
-    const int parent = parent_.get();
-    if (::renameat2(parent, name_.c_str(), parent, target_name_.c_str(), RENAME_NOREPLACE) == 0)
-        return Replaced::nothing;
+    const std::function<void(const std::string&)>& warn) {
+    if (put_new_where_nothing_is()) return Replaced::nothing;
     if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
         return system_error(target_, "cannot publish", errno);
-    if (::renameat2(parent, name_.c_str(), parent, target_name_.c_str(), RENAME_EXCHANGE) == 0)
-        return Replaced::by_exchange;
+    if (exchange()) return Replaced::by_exchange;
     if (errno == EXDEV) {
         return conflict(
             "{}: lies in a lower layer of an overlay file system, which cannot "
@@ -457,27 +357,28 @@ Result<Staging::Replaced> Staging::take_target_name(
     }
     if (errno != EINVAL && errno != ENOSYS && errno != ENOENT)
         return system_error(target_, "cannot exchange with the old model", errno);
+    return take_target_name_by_moving_aside(warn);
+}
 
+Result<Staging::Replaced> Staging::take_target_name_by_moving_aside(
+    const std::function<void(const std::string&)>& warn) {
     // A sweep between the two renames spares the old model: the new one is still locked. The
     // warning is made first, so that running out of memory cannot come between them.
     const std::string warning = fmt::format(
         "{}: this filesystem cannot exchange directories; the old model was moved aside first, so "
         "the name was missing for a moment",
         target_);
-    Replaced replaced = Replaced::nothing;
-    if (::renameat(parent, target_name_.c_str(), parent, aside.c_str()) == 0) {
-        replaced = Replaced::by_moving_aside;
-    } else if (errno != ENOENT) {
+    const bool is_aside = move_old_aside();
+    if (!is_aside && errno != ENOENT)
         return system_error(target_, "cannot move the old model aside", errno);
-    }
-    if (::renameat(parent, name_.c_str(), parent, target_name_.c_str()) != 0) {
+    if (!put_new()) {
         const int reason = errno;
-        if (replaced != Replaced::nothing)
-            (void)::renameat(parent, aside.c_str(), parent, target_name_.c_str());
+        if (is_aside) (void)move_old_back();
         return system_error(target_, "cannot publish", reason);
     }
-    if (replaced != Replaced::nothing) call_warn(warn, warning);
-    return replaced;
+    if (!is_aside) return Replaced::nothing;
+    call_warn(warn, warning);
+    return Replaced::by_moving_aside;
 }
 
 void Staging::remove_old(const std::string& old, const std::string& path,
@@ -497,13 +398,12 @@ Status Staging::publish(const std::function<void(const std::string&)>& warn) {
     if (Status checked = check_target(parent, target_name_, target_); !checked) return checked;
     if (Status settled = set_final_access(); !settled) return settled;
     if (Status synced = sync_to_disk(directory_.get(), path_); !synced) return synced;
-    // Allocates all strings before the first rename, so that running out of memory cannot interrupt
+    // All strings are there before the first rename, so that running out of memory cannot interrupt
     // the renames. The old model is called `old` once the new one has its name.
-    std::string old = name_;
+    std::string old = aside_;
     std::string old_path = path_;
-    old += kAsideSuffix;
     old_path += kAsideSuffix;
-    const auto taken = take_target_name(old, warn);
+    const auto taken = take_target_name(warn);
     if (!taken) return taken.error();
     const Replaced replaced = *taken;
     if (replaced == Replaced::by_exchange) {
@@ -513,7 +413,7 @@ Status Staging::publish(const std::function<void(const std::string&)>& warn) {
     // After an error the old model gets its name back. If that fails, both stay, and the next run
     // sweeps the one without the name.
     const auto give_back = [&] {
-        if (!undo_renames(old, replaced)) name_.clear();
+        if (!undo(replaced)) name_.clear();
     };
     Status settled;
     try {

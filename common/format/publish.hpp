@@ -56,7 +56,16 @@ class Staging {
     Status publish(const std::function<void(const std::string&)>& warn);
 
   private:
-    /// How the name passed from the old model to the new one.
+    /// The three names, in one directory, and which model has each; each arrow is one rename, which
+    /// a function below makes. A kill leaves one of these states.
+    ///
+    ///     target  name_  aside_
+    ///     -       new    -       ──put_new_where_nothing_is──▶  new  -    -
+    ///     old     new    -       ──exchange──────────────────▶  new  old  -
+    ///     old     new    -       ──move_old_aside────────────▶  -    new  old
+    ///     -       new    old     ──put_new───────────────────▶  new  -    old
+    ///
+    /// How publish() came to a state where the new model has the target's name:
     enum class Replaced { nothing, by_exchange, by_moving_aside };
 
     Staging() = default;
@@ -64,14 +73,23 @@ class Staging {
     static Result<Staging> open_parent(const std::string& target);
     /// Sets the final access of the directory and its files.
     Status set_final_access();
-    /// Renames the directory to the target's name. If the filesystem cannot exchange it with an old
-    /// model, that is renamed to `aside` first.
-    Result<Replaced> take_target_name(const std::string& aside,
-                                      const std::function<void(const std::string&)>& warn);
-    /// Undoes the renames of publish(): the new model is called name_ again, and the old one, now
-    /// called `old`, has the target's name. False if that failed or the target is not the new model
-    /// any more.
-    bool undo_renames(const std::string& old, Replaced replaced);
+    /// One rename each: false and errno if it failed, and nothing has changed then. exchange() is
+    /// its own inverse; take_new_back() is that of the two that put the new model there.
+    bool put_new_where_nothing_is();
+    bool exchange();
+    bool move_old_aside();
+    bool put_new();
+    bool take_new_back();
+    bool move_old_back();
+    bool rename_in_parent(const std::string& from, const std::string& to, unsigned flags);
+    /// Goes through the states to one where the new model has the target's name.
+    Result<Replaced> take_target_name(const std::function<void(const std::string&)>& warn);
+    /// The same where the filesystem cannot exchange names.
+    Result<Replaced> take_target_name_by_moving_aside(
+        const std::function<void(const std::string&)>& warn);
+    /// Goes back to the state before take_target_name. False if that failed or the target is not
+    /// the new model any more.
+    bool undo(Replaced replaced);
     /// Removes the old model after the new one has its name. What cannot be removed stays.
     void remove_old(const std::string& old, const std::string& path,
                     const std::function<void(const std::string&)>& warn);
@@ -79,7 +97,8 @@ class Staging {
     std::string target_;
     std::string parent_path_;
     std::string target_name_;
-    std::string name_;
+    std::string name_;   // while it is made
+    std::string aside_;  // of the old model, where names cannot be exchanged
     std::string path_;
     UniqueFd parent_;
     UniqueFd directory_;
