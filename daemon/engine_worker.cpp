@@ -256,7 +256,8 @@ double EngineWorker::budget_ms(const Batch& batch) const {
 }
 
 void EngineWorker::prepare(JobPointer job, Clock::time_point now, Batch& batch) {
-    job->times.taken = now;
+    // An answer in pieces counts from its first piece to its last.
+    if (job->kind != Job::Kind::next_piece) job->times.taken = now;
     if (job->abandoned.load(std::memory_order_relaxed)) return answered(std::move(job));
     if ((job->error = fault())) return answered(std::move(job));
     switch (job->kind) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <numeric>
 #include <utility>
 
 #include "common/error_with.hpp"
@@ -49,12 +48,6 @@ Result<std::size_t> find_model(const std::vector<std::shared_ptr<LoadedModel>>& 
 ModelSet::ModelSet(const Settings& settings, Loader load, asio::io_context& loop, Events events)
     : settings_(settings), load_(std::move(load)), loop_(loop), events_(std::move(events)) {}
 
-std::vector<std::size_t> ModelSet::all_places() const {
-    std::vector<std::size_t> all(models_.size());
-    std::iota(all.begin(), all.end(), std::size_t{0});
-    return all;
-}
-
 void ModelSet::load(const ModelSetting& setting, const LoadedModel* old,
                     std::function<void(const Loaded&)> done) {
     is_loading_ = true;
@@ -82,8 +75,10 @@ void ModelSet::watch_engines(const LoadedModel& loaded) {
     for (const auto& worker : loaded.workers()) worker->on_fault(events_.on_fault);
 }
 
-void ModelSet::reload(std::vector<std::size_t> places, std::function<void(const Status&)> done) {
-    waiting_reloads_.push_back({std::move(places), 0, {}, std::move(done)});
+void ModelSet::reload(std::optional<std::size_t> place, std::function<void(const Status&)> done) {
+    const std::size_t begin = place.value_or(0);
+    const std::size_t end = place ? *place + 1 : models_.size();
+    waiting_reloads_.push_back({begin, end, {}, std::move(done)});
     start_next_reload();
 }
 
@@ -115,8 +110,7 @@ void ModelSet::start_next_reload() {
         events_.close_readers(in_the_way);
         if (now < close_readers_at_ + kMaxUnwinding) return;
     }
-    const Reload& reload = waiting_reloads_.front();
-    const std::size_t place = reload.places[reload.next];
+    const std::size_t place = waiting_reloads_.front().next;
     load(settings_.models[place], models_[place].get(),
          [this](const Loaded& loaded) { take_reloaded(loaded); });
 }
@@ -134,7 +128,7 @@ ModelSet::Models ModelSet::retired_in_the_way() const {
 
 void ModelSet::take_reloaded(const Loaded& loaded) {
     Reload& reload = waiting_reloads_.front();
-    const std::size_t place = reload.places[reload.next++];
+    const std::size_t place = reload.next++;
     const std::string& name = settings_.models[place].name;
     if (loaded) {
         replace(place, *loaded);
@@ -150,7 +144,7 @@ void ModelSet::take_reloaded(const Loaded& loaded) {
         // The CUDA error may be sticky, and the old engines lost too.
         if (loaded.error().code == ErrorCode::device) events_.on_device_error();
     }
-    if (reload.next == reload.places.size()) {
+    if (reload.next == reload.end) {
         const Reload finished = std::move(reload);
         waiting_reloads_.pop_front();
         finished.done(finished.status);

@@ -55,15 +55,13 @@ class ModelSet {
     /// them once `is_complete`.
     const Models& all() const { return models_; }
     bool is_complete() const { return models_.size() == settings_.models.size(); }
-    /// The places of all models that serve.
-    std::vector<std::size_t> all_places() const;
     /// Loads the next model of the settings, at the start, and then calls `done` on the loop. Does
     /// not call `done` if `stop_loading` was called meanwhile. Call it again until `is_complete`.
     void load_next(std::function<void(const Status&)> done);
-    /// Reloads the models at `places`, one after another. If one cannot be loaded, its old one
-    /// serves on; if one of its lists cannot be read, that list stays as it was. At the end calls
-    /// `done` on the loop with the first error, or success.
-    void reload(std::vector<std::size_t> places, std::function<void(const Status&)> done);
+    /// Reloads the model at `place`, or, nullopt, all, one after another. If one cannot be loaded,
+    /// its old one serves on; if one of its lists cannot be read, that list stays as it was. At the
+    /// end calls `done` on the loop with the first error, or success.
+    void reload(std::optional<std::size_t> place, std::function<void(const Status&)> done);
     /// Frees replaced models that no request refers to any more, and starts the next reload if it
     /// can. Call it a few times a second.
     void on_tick();
@@ -91,9 +89,9 @@ class ModelSet {
   private:
     /// A call of `reload` that is not finished.
     struct Reload {
-        std::vector<std::size_t> places;
-        std::size_t next = 0;  // index in places of the next model to load
-        Status status;         // the first fault
+        std::size_t next;  // place of the next model to load
+        std::size_t end;   // after the place of the last one
+        Status status;     // the first fault
         std::function<void(const Status&)> done;
     };
 

@@ -143,15 +143,14 @@ void Server::after_all_loops(std::function<void()> done) {
     });
 }
 
-void Server::reload(SessionLoop& loop, std::vector<std::size_t> places,
+void Server::reload(SessionLoop& loop, std::optional<std::size_t> place,
                     std::function<void(const Status&)> done) {
     const auto tell = [this, &loop, done = std::move(done)](const Status& status) {
         // A request that is read after the reply to RELOAD, on any connection, gets the new model.
         after_all_loops(
             [&loop, done, status] { asio::post(loop.io(), [done, status] { done(status); }); });
     };
-    asio::post(main_loop_,
-               [this, places = std::move(places), tell] { models_.reload(places, tell); });
+    asio::post(main_loop_, [this, place, tell] { models_.reload(place, tell); });
 }
 
 void Server::report(SessionLoop& loop, wire::Form form, std::optional<std::size_t> place,
@@ -486,7 +485,7 @@ void Server::reload_for_hangup() {
         return log_info("SIGHUP: ignored; a reload of all models is waiting already");
     log_info("SIGHUP: reloading {}", settings_.models.size() == 1 ? "the model" : "all models");
     ++waiting_hangups_;
-    models_.reload(models_.all_places(), [this](const Status&) { --waiting_hangups_; });
+    models_.reload(std::nullopt, [this](const Status&) { --waiting_hangups_; });
 }
 
 void Server::handle_fault(const Error& error) {

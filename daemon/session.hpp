@@ -70,13 +70,11 @@ class Session : public std::enable_shared_from_this<Session> {
     /// have it.
     struct Slot : Job {
         std::weak_ptr<Session> session;
-        std::optional<wire::Verb> verb;      // none if the line could not be parsed
-        std::optional<std::size_t> place;    // of `model` in the ModelSet
+        Asked asked;
         std::vector<wire::Field> fields;     // that the request asks for
         bool certify = false;                // the same
         std::shared_ptr<LoadedModel> model;  // the model that it asks; kept until it is answered
         EngineWorker* worker = nullptr;      // the worker of the engine that answers it, if any
-        Clock::time_point first_taken;       // when a worker took it first
         bool ready = false;                  // `reply` can be written
         bool begun = false;                  // some of `reply` is written
         std::size_t text_end = 0;            // of `reply` in the text of the chunk
@@ -100,7 +98,25 @@ class Session : public std::enable_shared_from_this<Session> {
         std::size_t sent_bytes = 0;  // of `text`
     };
 
+    /// What is read of the peer's input. It only moves down this list, by `advance`.
+    enum class Input {
+        first,      ///< requests, of which none has come yet
+        open,       ///< requests
+        last_call,  ///< the daemon stops: requests, if the first one comes in a moment
+        complete,   ///< the daemon stops: what has arrived, with all that the peer sent
+        shut_down,  ///< the daemon stops: what has arrived, whose last line may be cut
+        ended,      ///< nothing; the connection ends after the last answer
+        last_line,  ///< nothing; after the last answer the connection lingers
+        lingering,  ///< all is sent; until the peer closes, input is read and dropped
+    };
+
+    void advance(Input to);
     asio::awaitable<void> read_requests();
+    /// Handles the lines that were received and have room. False if others should have their turn
+    /// before the rest.
+    bool handle_lines();
+    /// Receives what has arrived; false at the end of input.
+    bool receive();
     asio::awaitable<void> write_answers();
     /// Renders answers that are ready, up to kPieceBytes.
     void fill_chunk();
@@ -131,6 +147,8 @@ class Session : public std::enable_shared_from_this<Session> {
     /// fail.
     void stop_reading();
     void handle_line(std::string_view line);
+    /// The answer to all requests that are open when an engine or a model fails.
+    static Error stopped_answer();
     SlotPointer make_slot(std::optional<wire::Verb> verb);
     void answer_now(std::optional<wire::Verb> verb, Reply reply);
     void answer_error(std::optional<wire::Verb> verb, Error error);
@@ -144,6 +162,8 @@ class Session : public std::enable_shared_from_this<Session> {
     /// Submits a request whose answer, or query, takes long to make.
     void ask_worker(const SlotPointer& slot, wire::Request request, std::string_view line);
     void submit_job(const SlotPointer& slot);
+    /// Gives the slot to its worker. `may_refuse` and result as for EngineWorker::submit.
+    bool give_to_worker(const SlotPointer& slot, bool may_refuse);
     /// The place of the model that a request names, else the connection's. Error: unknown_model.
     Result<std::size_t> place_for(const wire::Request& request) const;
     void use(const wire::Request& request);
@@ -178,15 +198,9 @@ class Session : public std::enable_shared_from_this<Session> {
     std::size_t at_workers_ = 0;    // number of slots that a worker has
     // Wakes the writer: the oldest slot may be ready, reading has ended, or there is room to write.
     Signal writer_wakeup_;
-    bool awaits_room_ = false;    // an asynchronous wait for room to write is pending
-    Signal reader_wakeup_;        // wakes the reader: there may be room for another request
-    bool awaits_reload_ = false;  // reads no request until the RELOAD before it is done
-    bool reading_ended_ = false;
-    bool discards_input_ = false;   // after the last line: further input is dropped
-    bool lingering_ = false;        // all is sent, and the output is shut down
-    bool has_asked_ = false;        // a request has been read
-    bool input_shut_down_ = false;  // by stop_reading: the end of input is not the peer's
-    bool draining_ = false;
+    bool awaits_room_ = false;  // an asynchronous wait for room to write is pending
+    Signal reader_wakeup_;      // wakes the reader: there may be room for another request
+    Input input_ = Input::first;
     Clock::time_point read_deadline_ = Clock::time_point::max();
     Clock::time_point write_deadline_ = Clock::time_point::max();
     Clock::time_point line_began_ = Clock::time_point::max();

@@ -41,9 +41,9 @@ class SessionLoop final : public JobReceiver {
         virtual bool has_fault() const = 0;
         /// An admitted or refused session of this loop has ended.
         virtual void session_ended(SessionLoop& loop, const Peer& peer, Session::Kind kind) = 0;
-        /// Reloads the models at `places` and then calls `done`. All loops have the new ones by
-        /// then.
-        virtual void reload(SessionLoop& loop, std::vector<std::size_t> places,
+        /// Reloads the model at `place`, nullopt: all, and then calls `done`. All loops have the
+        /// new ones by then.
+        virtual void reload(SessionLoop& loop, std::optional<std::size_t> place,
                             std::function<void(const Status&)> done) = 0;
         /// Makes the reply to STATS about the model at `place`; nullopt: for Prometheus, about all.
         virtual void report(SessionLoop& loop, wire::Form form, std::optional<std::size_t> place,
