@@ -3,12 +3,16 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <fstream>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <string_view>
 
 #include "common/control_groups.hpp"
+#include "common/quoting.hpp"
 
 namespace gloved {
 namespace {
@@ -35,6 +39,56 @@ std::optional<std::uint64_t> available_in_group(const std::string& directory) {
                                 read_number(stat, "inactive_file").value_or(0);
     const std::uint64_t used = *current - std::min(*current, files);
     return *limit - std::min(*limit, used);
+}
+
+/// What note_mapping has noted. A handler of SIGBUS may read it at any time: the entry of pages
+/// that somebody reads does not change.
+class Mappings {
+  public:
+    void add(const char* begin, std::size_t bytes, const std::string& path) {
+        const std::lock_guard lock(mutex_);
+        Mapping* const unused = find(nullptr);
+        if (unused == nullptr) return;
+        unused->bytes = bytes;
+        unused->path = without_control_bytes(path);
+        unused->begin = begin;
+    }
+
+    void remove(const void* begin) {
+        const std::lock_guard lock(mutex_);
+        if (Mapping* const mapping = find(begin)) mapping->begin = nullptr;
+    }
+
+    std::string_view path_at(const void* address) const {
+        for (const Mapping& mapping : all_) {
+            const char* const begin = mapping.begin;
+            if (begin != nullptr && address >= begin && address < begin + mapping.bytes)
+                return mapping.path;
+        }
+        return {};
+    }
+
+  private:
+    struct Mapping {
+        std::atomic<const char*> begin = nullptr;  // nullptr: unused
+        std::size_t bytes = 0;
+        std::string path;
+    };
+
+    Mapping* find(const void* begin) {
+        const auto found = std::ranges::find_if(
+            all_, [&](const Mapping& mapping) { return mapping.begin == begin; });
+        return found == all_.end() ? nullptr : &*found;
+    }
+
+    std::mutex mutex_;  // of `add` and `remove`
+    std::array<Mapping, 1024> all_;
+};
+
+/// Never destroyed: threads may read mapped files until the process ends.
+Mappings& mappings() {
+    static auto& mappings = *new Mappings;
+    return mappings;
 }
 
 }  // namespace
@@ -85,6 +139,14 @@ void map_large_blocks() {
     ::mallopt(M_MMAP_THRESHOLD, kLargeBlockBytes);
 #endif
 }
+
+void note_mapping(const void* begin, std::size_t bytes, const std::string& path) {
+    mappings().add(static_cast<const char*>(begin), bytes, path);
+}
+
+void forget_mapping(const void* begin) { mappings().remove(begin); }
+
+std::string_view mapped_path(const void* address) { return mappings().path_at(address); }
 
 void trim_heap() {
 #ifdef __GLIBC__

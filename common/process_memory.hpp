@@ -1,8 +1,11 @@
-// How much memory a process has and can still get, as the kernel counts it.
+// How much memory a process has and can still get, as the kernel counts it, and which files it
+// maps.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "common/result.hpp"
 
@@ -35,5 +38,13 @@ void map_large_blocks();
 /// Returns unused memory of all heaps to the system (malloc_trim). Each thread's heap keeps the
 /// memory that was freed in it; after many reloads that adds up to megabytes.
 void trim_heap();
+
+/// Note which bytes of memory are those of a file, up to a thousand files: after it is mapped, and
+/// before it is unmapped. Any thread.
+void note_mapping(const void* begin, std::size_t bytes, const std::string& path);
+void forget_mapping(const void* begin);
+/// The path of the file at an address, with its control bytes escaped; empty if none was noted. For
+/// handlers of SIGBUS.
+std::string_view mapped_path(const void* address);
 
 }  // namespace gloved

@@ -20,15 +20,13 @@
 #include "common/quoting.hpp"
 #include "common/result.hpp"
 #include "common/socket_places.hpp"
+#include "daemon/emergency_exit.hpp"
 #include "daemon/log.hpp"
-#include "daemon/lost_pages.hpp"
 #include "daemon/model_loader.hpp"
 #include "daemon/options.hpp"
-#include "daemon/out_of_memory.hpp"
 #include "daemon/server.hpp"
 #include "daemon/service_manager.hpp"
 #include "daemon/settings.hpp"
-#include "daemon/signals.hpp"
 #include "daemon/socket_path.hpp"
 
 namespace {

@@ -16,7 +16,7 @@
 #include "daemon/known_answer.hpp"
 #include "daemon/list_directory.hpp"
 #include "daemon/log.hpp"
-#include "daemon/out_of_memory.hpp"
+#include "daemon/memory_check.hpp"
 #include "daemon/pin.hpp"
 #include "daemon/service_manager.hpp"
 #include "daemon/vocabulary.hpp"

@@ -28,8 +28,9 @@ enum class PinState { off, pending, on, refused };
 /// «off», «pending», «on» or «refused», as STATS and `STATS prometheus` show it.
 std::string_view to_string(PinState state);
 
-/// Locks a model's values and planes files on a thread of its own. mlock reads the whole files, and
-/// queries are answered meanwhile.
+/// Locks a model's values and planes files on a thread of its own: mlock reads the whole files, and
+/// queries are answered meanwhile. With MLOCK_ONFAULT the call would return at once, but each word
+/// would wait for the disk when it is first asked for.
 class Pinning {
   public:
     /// Pin::automatic starts the thread, which waits for the first answered batch (2 s at most)

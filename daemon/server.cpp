@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -16,10 +16,10 @@
 #include "common/quoting.hpp"
 #include "common/wire/reply.hpp"
 #include "daemon/descriptors.hpp"
+#include "daemon/emergency_exit.hpp"
 #include "daemon/loaded_model.hpp"
 #include "daemon/log.hpp"
 #include "daemon/pin.hpp"
-#include "daemon/signals.hpp"
 #include "kernels/engine.hpp"
 
 namespace gloved::daemon {
@@ -43,21 +43,6 @@ constexpr std::chrono::microseconds kMaxStopTime{5'000'000};
 /// Probes of each engine per watchdog interval.
 constexpr int kProbesPerInterval = 4;
 
-/// Ends the process with status 1 after `time`: on a GPU that hangs, a thread may never return.
-void exit_after(std::chrono::microseconds time) {
-    // Made here, since the handler may not allocate. Never destroyed: the alarm may follow main.
-    static const auto& message = *new std::string(
-        fmt::format("{}engine did not stop in time; exiting\n", log_prefix_of_errors()));
-    struct sigaction action {};
-    action.sa_handler = [](int) {
-        write_emergency_line(message);
-        ::_exit(1);
-    };
-    (void)::sigaction(SIGALRM, &action, nullptr);
-    const itimerval timer{{}, {time.count() / 1'000'000, time.count() % 1'000'000}};
-    (void)::setitimer(ITIMER_REAL, &timer, nullptr);
-}
-
 Peer peer_of(Socket& socket) {
     ucred credentials{};
     socklen_t size = sizeof credentials;
@@ -75,9 +60,20 @@ std::vector<std::unique_ptr<SessionLoop>> make_loops(const Settings& settings,
     return loops;
 }
 
+void change_signal_mask(int how) noexcept {
+    sigset_t signals;
+    ::sigemptyset(&signals);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, number);
+    ::pthread_sigmask(how, &signals, nullptr);
+}
+
 std::string_view name_of(int signal) { return signal == SIGTERM ? "SIGTERM" : "SIGINT"; }
 
 }  // namespace
+
+void block_signals() noexcept { change_signal_mask(SIG_BLOCK); }
+
+void unblock_signals() noexcept { change_signal_mask(SIG_UNBLOCK); }
 
 Server::Server(const Settings& settings, Loader load, ListeningSocket listening)
     : settings_(settings),

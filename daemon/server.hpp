@@ -31,6 +31,13 @@
 
 namespace gloved::daemon {
 
+/// Blocks the signals that the server handles, SIGTERM, SIGINT and SIGHUP, in this thread and in
+/// the threads that it starts afterwards. Call it first in main: a signal that comes before its
+/// handler is installed would end the process, and leave the file of its socket behind.
+void block_signals() noexcept;
+/// Lets the three signals reach this thread again, those that came meanwhile at once.
+void unblock_signals() noexcept;
+
 /// The thread that calls `run` is the main thread, which also runs the first of the loops; all
 /// functions run on it.
 class Server final : private SessionLoop::Owner {

@@ -23,7 +23,7 @@
 #include "daemon/fair_queue.hpp"
 #include "daemon/gathering.hpp"
 #include "daemon/histogram.hpp"
-#include "daemon/out_of_memory.hpp"
+#include "daemon/memory_check.hpp"
 #include "daemon/rank_cache.hpp"
 #include "daemon/settings.hpp"
 #include "kernels/thread_pool.hpp"

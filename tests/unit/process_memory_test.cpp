@@ -4,10 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
 
+#include "common/files.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace gloved {
@@ -59,6 +62,21 @@ TEST_F(AvailableMemory, IsTheLeastThatAGroupLeavesFilesAside) {
 
 TEST_F(AvailableMemory, IsUnknownWithoutMeminfo) {
     EXPECT_EQ(available_memory(root_.path()).error().code, ErrorCode::unavailable);
+}
+
+TEST(MappedPath, IsThatOfAMappedFile) {
+    const tests::TempDir dir;
+    tests::write_file(dir / "a\nb", std::string(5000, 'x'));
+    auto mapped = MappedFile::open_at(AT_FDCWD, (dir / "a\nb").c_str(), dir / "a\nb");
+    ASSERT_TRUE(mapped);
+    const char* const begin = mapped->text().data();
+    MappedFile moved = *std::move(mapped);
+    EXPECT_EQ(mapped_path(begin), dir / "a\\x0Ab");
+    EXPECT_EQ(mapped_path(begin + 4999), dir / "a\\x0Ab");
+    EXPECT_EQ(mapped_path(begin + 5000), "");
+    EXPECT_EQ(mapped_path(begin - 1), "");
+    moved = {};
+    EXPECT_EQ(mapped_path(begin), "");
 }
 
 }  // namespace

@@ -1,15 +1,12 @@
-#include "daemon/out_of_memory.hpp"
+#include "daemon/memory_check.hpp"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <optional>
 #include <string>
 
@@ -19,7 +16,6 @@
 #include "common/format/list_file.hpp"
 #include "common/format/planes.hpp"
 #include "common/process_memory.hpp"
-#include "daemon/log.hpp"
 #include "kernels/row_lists.hpp"
 
 namespace gloved::daemon {
@@ -30,16 +26,6 @@ namespace {
 constexpr std::uint64_t kBytesPerRow = 8 + 12 + 4 + 9 + 12;
 /// Stacks and buffers of an engine's threads.
 constexpr std::uint64_t kEngineBytes = std::uint64_t{8} << 20;
-
-[[noreturn]] void exit_out_of_memory() {
-    static std::atomic_flag is_reported;
-    while (is_reported.test_and_set()) ::pause();  // another thread writes the line
-    std::array<char, 64> line;
-    const auto end =
-        fmt::format_to(line.begin(), "{}gloved: out of memory; exiting\n", log_prefix_of_errors());
-    write_emergency_line({line.data(), static_cast<std::size_t>(end - line.begin())});
-    ::_exit(1);
-}
 
 /// The header of the values file in a model's directory.
 Result<format::Header> read_header(int directory_fd, const std::string& path) {
@@ -93,11 +79,6 @@ std::optional<std::uint64_t> memory_for(const ModelSetting& setting,
 }
 
 }  // namespace
-
-void install_out_of_memory_handler() {
-    (void)log_prefix_of_errors();  // allocates, the first time
-    std::set_new_handler(exit_out_of_memory);
-}
 
 Status check_memory_for(const ModelSetting& setting, std::span<const ListSetting> lists,
                         bool planes, bool locks_files) {

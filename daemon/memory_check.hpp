@@ -1,5 +1,4 @@
-// What the daemon does about too little memory: refuses a reload that would not fit, and ends when
-// an allocation fails.
+// Checks whether memory has room for what the daemon is about to load.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +8,6 @@
 #include "daemon/settings.hpp"
 
 namespace gloved::daemon {
-
-/// Installs a handler with std::set_new_handler: when an allocation fails, it writes one line to
-/// stderr and ends the process with status 1. Its supervisor (systemd) starts it again.
-void install_out_of_memory_handler();
 
 /// Checks whether a reload's model fits into the memory that available_memory() reports, besides
 /// the models that are loaded. Counts what the model's indexes, its SpellingIndex, its lists and
