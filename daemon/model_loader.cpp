@@ -14,7 +14,6 @@
 #include "common/format/model.hpp"
 #include "common/format/neighbors.hpp"
 #include "daemon/known_answer.hpp"
-#include "daemon/list_directory.hpp"
 #include "daemon/log.hpp"
 #include "daemon/memory_check.hpp"
 #include "daemon/pin.hpp"

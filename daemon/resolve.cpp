@@ -15,7 +15,7 @@
 #include "common/error_with.hpp"
 #include "common/expr/expression.hpp"
 #include "common/quoting.hpp"
-#include "daemon/chosen_rows.hpp"
+#include "daemon/few_rows.hpp"
 #include "daemon/text_source.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/query_vector.hpp"

@@ -13,11 +13,11 @@
 #include "common/result.hpp"
 #include "common/wire/request.hpp"
 #include "daemon/connection_memory.hpp"
+#include "daemon/few_rows.hpp"
 #include "daemon/model_set.hpp"
 #include "daemon/resolve.hpp"
 #include "daemon/session.hpp"
 #include "daemon/session_loop.hpp"
-#include "daemon/stored_answer.hpp"
 
 namespace gloved::daemon {
 
