@@ -42,19 +42,6 @@ Result<std::vector<kernels::Row>> find_rows(const std::vector<std::string>& word
     return rows;
 }
 
-/// The rows of all `words`. Error: unknown_word, also where unknown words are skipped.
-Result<std::vector<kernels::Row>> find_all(const std::vector<std::string>& words,
-                                           WordFinder& finder) {
-    std::vector<kernels::Row> rows;
-    rows.reserve(words.size());
-    for (const std::string& word : words) {
-        const auto row = finder.find(word);
-        if (!row) return finder.unknown_word(word);
-        rows.push_back(*row);
-    }
-    return rows;
-}
-
 Error zero_word(const std::string& word) {
     return error_with(ErrorCode::zero_vector,
                       "{} has a zero vector: it has no direction to compare with",
@@ -303,7 +290,7 @@ Status resolve_near(const wire::Request& request, const format::Model& model, Wo
 Status resolve_analogy(const wire::Request& request, const format::Model& model, WordFinder& finder,
                        kernels::Query& query) {
     const auto& words = request.words;
-    const auto found = find_all(words, finder);
+    const auto found = find_rows(words, finder);
     if (!found) return found.error();
     const std::vector<kernels::Row>& rows = *found;
     query.excluded = rows;
@@ -388,9 +375,7 @@ Status make_query(const wire::Request& request, const Vocabulary& vocabulary, Wo
 /// The answer to a search among the words that the request chooses. Errors: as resolve_query.
 Result<kernels::Answer> search_chosen(const wire::Request& request, const Vocabulary& vocabulary,
                                       WordFinder& finder) {
-    // ANALOGY has no unknown=, and leaves out none.
-    auto rows = request.verb == wire::Verb::analogy ? find_all(request.chosen, finder)
-                                                    : find_rows(request.chosen, finder);
+    auto rows = find_rows(request.chosen, finder);
     if (!rows) return rows.error();
     kernels::Query query;
     if (Status made = make_query(request, vocabulary, finder, query); !made) return made.error();
@@ -452,7 +437,7 @@ Result<ResolvedQuery> resolve_query(const wire::Request& request, const Vocabula
                                     wire::Form form) {
     assert(needs_engine(request));
     const wire::Options& options = request.options;
-    WordFinder finder(vocabulary, options);
+    WordFinder finder(vocabulary, request);
     // In its place: g++ 12 with -O1 warns wrongly of a query that is moved there.
     Result<ResolvedQuery> result = ResolvedQuery{};
     kernels::Query& query = result->query;
@@ -489,7 +474,7 @@ Result<Reply> reply_without_engine(const wire::Request& request,
                                    const std::shared_ptr<const format::Model>& model,
                                    const Vocabulary& vocabulary, const std::string& name,
                                    wire::Form form, Clock::time_point arrived) {
-    WordFinder finder(vocabulary, request.options);
+    WordFinder finder(vocabulary, request);
     std::optional<kernels::Answer> searched;
     Result<Lines> lines = Lines{};
     if (request.chosen.empty()) {

@@ -159,7 +159,7 @@ void Session::submit(wire::Request request, std::string_view line) {
     const bool is_query = needs_engine(request);
     slot->fields = request.options.fields;
     slot->certify = request.options.certify;
-    const bool quick = is_quick(request, loaded->vocabulary().rules_for(request.options));
+    const bool quick = is_quick(request, loaded->vocabulary().rules_for(request));
     if (is_query && quick) return ask_engine(slot, request);
     if (!is_query && quick) return look_up(slot, request);
     ask_worker(slot, std::move(request), line);
@@ -205,7 +205,7 @@ void Session::ask_worker(const SlotPointer& slot, wire::Request request, std::st
     const bool is_large = parsed > std::max(kMaxParsedBytes, line.size());
     const format::Model& model = slot->model->model();
     const std::size_t vector_bytes = needs_engine(request) ? model.dim() * sizeof(float) : 0;
-    const bool is_strict = slot->model->vocabulary().rules_for(request.options).are_strict();
+    const bool is_strict = slot->model->vocabulary().rules_for(request).are_strict();
     const bool is_audited = request.options.certify && slot->form == wire::Form::json;
     hold(*slot, kRequestBytes + (is_large ? line.size() : parsed) + vector_bytes +
                     (is_strict ? 0 : kMaxNotesBytes) +

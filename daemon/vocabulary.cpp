@@ -28,8 +28,13 @@ static_assert(kMaxNotedWords * 2 * kOverheadBytes + kMaxNotedBytes * kMaxRendere
 
 }  // namespace
 
-LookUpRules Vocabulary::rules_for(const wire::Options& options) const {
-    return {options.unknown.value_or(rules_.unknown), options.word_case.value_or(rules_.word_case)};
+LookUpRules Vocabulary::rules_for(const wire::Request& request) const {
+    const wire::Options& options = request.options;
+    LookUpRules rules{options.unknown.value_or(rules_.unknown),
+                      options.word_case.value_or(rules_.word_case)};
+    // ANALOGY has no unknown=, and leaves out no word.
+    if (request.verb == wire::Verb::analogy) rules.unknown = wire::Unknown::error;
+    return rules;
 }
 
 void LookUpNotes::append_to(std::vector<wire::StatusField>& fields) const {
@@ -62,7 +67,7 @@ std::size_t Audited::held_bytes() const {
 
 std::unique_ptr<const Audited> audited_request(const wire::Request& request,
                                                const Vocabulary& vocabulary) {
-    const LookUpRules rules = vocabulary.rules_for(request.options);
+    const LookUpRules rules = vocabulary.rules_for(request);
     auto audited = std::make_unique<Audited>();
     audited->request = wire::request_line(request, rules.unknown, rules.word_case);
     if (audited->request.size() > wire::kMaxLineBytes) return nullptr;

@@ -36,8 +36,8 @@ class Vocabulary {
     const CaseIndex& cases() const { return *cases_; }
     /// The index, for another Vocabulary of the model.
     const std::shared_ptr<const CaseIndex>& shared_cases() const { return cases_; }
-    /// The rules for a request with these options.
-    LookUpRules rules_for(const wire::Options& options) const;
+    /// The rules for a request.
+    LookUpRules rules_for(const wire::Request& request) const;
 
   private:
     const std::shared_ptr<const format::Model> model_;
@@ -87,8 +87,8 @@ inline constexpr std::size_t kMaxWordInMessage = 200;
 class WordFinder {
   public:
     /// `vocabulary` must outlive the finder.
-    WordFinder(const Vocabulary& vocabulary, const wire::Options& options)
-        : vocabulary_(vocabulary), rules_(vocabulary.rules_for(options)) {}
+    WordFinder(const Vocabulary& vocabulary, const wire::Request& request)
+        : vocabulary_(vocabulary), rules_(vocabulary.rules_for(request)) {}
 
     /// The row of `word`. If case is ignored and the model does not have the word as it stands,
     /// that of CaseIndex::find_in_other_case.
