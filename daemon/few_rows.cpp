@@ -111,7 +111,7 @@ kernels::Answer search_among(std::vector<Row> rows, const kernels::Query& query,
 std::optional<std::vector<Hit>> find_stored_answer(const wire::Request& request,
                                                    const kernels::Query& query,
                                                    const LoadedModel& loaded) {
-    const format::Neighbors* const neighbors = loaded.neighbors();
+    const format::Neighbors* const neighbors = loaded.running()->neighbors();
     if (neighbors == nullptr || !asks_for_neighbors(request, neighbors->k())) return std::nullopt;
     const format::Model& model = loaded.model();
     const Row row = query.excluded.front();

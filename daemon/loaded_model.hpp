@@ -75,18 +75,10 @@ class LoadedModel {
     const std::shared_ptr<RunningModel>& running() const { return running_; }
     const Vocabulary& vocabulary() const { return *vocabulary_; }
 
-    // Of the RunningModel.
     const format::Model& model() const { return *running_->model(); }
-    const format::Neighbors* neighbors() const { return running_->neighbors(); }
-    void count_stored_answer() { running_->count_stored_answer(); }
-    std::uint64_t stored_answers() const { return running_->stored_answers(); }
     const std::vector<std::unique_ptr<EngineWorker>>& workers() const {
         return running_->workers();
     }
-    const std::string& missing_engines() const { return running_->missing_engines(); }
-    PinState pinned() const { return running_->pinned(); }
-    std::vector<std::string> suggest(std::string_view word) { return running_->suggest(word); }
-
     EngineWorker& first_worker() const { return *workers().front(); }
     /// The worker of the engine `name`, the first for "" and «auto»; nullptr when there is none.
     EngineWorker* find_worker(const std::string& name) const;
@@ -98,6 +90,8 @@ class LoadedModel {
     const std::shared_ptr<RunningModel> running_;
     const std::shared_ptr<const Vocabulary> vocabulary_;
 };
+
+using Models = std::vector<std::shared_ptr<LoadedModel>>;
 
 /// The model, owned through `loaded`.
 inline std::shared_ptr<const format::Model> model_of(const std::shared_ptr<LoadedModel>& loaded) {

@@ -181,7 +181,7 @@ Loaded load_model(const ModelSetting& setting, const Settings& settings, PipeTex
     if (old != nullptr) {
         if (is_unchanged(*old->running(), setting.path, settings))
             return load_lists(setting, *lists, settings, pipes, *old);
-        const bool locks_files = old->pinned() == PinState::on;
+        const bool locks_files = old->running()->pinned() == PinState::on;
         Status fits = check_memory_for(setting, *lists, settings.planes, locks_files);
         if (!fits) return fits.error();
         before.emplace(WordLists::Before{old->vocabulary().lists(), old->model()});

@@ -34,8 +34,7 @@ Loaded try_to_load(const Loader& load, const ModelSetting& setting, const Loaded
 
 }  // namespace
 
-Result<std::size_t> find_model(const std::vector<std::shared_ptr<LoadedModel>>& models,
-                               const std::string& name) {
+Result<std::size_t> find_model(const Models& models, const std::string& name) {
     std::string names;
     for (std::size_t i = 0; i < models.size(); ++i) {
         if (models[i]->name() == name) return i;
@@ -115,7 +114,7 @@ void ModelSet::start_next_reload() {
          [this](const Loaded& loaded) { take_reloaded(loaded); });
 }
 
-ModelSet::Models ModelSet::retired_in_the_way() const {
+Models ModelSet::retired_in_the_way() const {
     if (retired_.size() > kMaxRetiredLists) return retired_;
     Models found;
     for (const auto& retired : retired_) {

@@ -20,8 +20,7 @@
 namespace gloved::daemon {
 
 /// The place of the model called `name` among `models`. Error: unknown_model.
-Result<std::size_t> find_model(const std::vector<std::shared_ptr<LoadedModel>>& models,
-                               const std::string& name);
+Result<std::size_t> find_model(const Models& models, const std::string& name);
 
 /// The models in the order of the settings; the first is the default. Each has a place, its index
 /// in that order. One model at a time is loaded, on a thread of its own. Memory has room for one
@@ -29,8 +28,6 @@ Result<std::size_t> find_model(const std::vector<std::shared_ptr<LoadedModel>>& 
 /// replaced is freed. Call all functions on the main thread.
 class ModelSet {
   public:
-    using Models = std::vector<std::shared_ptr<LoadedModel>>;
-
     /// Functions that ModelSet calls, on the main thread but for one.
     struct Events {
         /// A reload has put this model in the place of an old one.

@@ -119,7 +119,7 @@ ModelSet::Events Server::model_events() {
             },
         .on_device_error = [this] { probe_engines(); },
         .close_readers =
-            [this](const ModelSet::Models& models) {
+            [this](const Models& models) {
                 on_all_loops([models](SessionLoop& loop) { loop.close_readers(models); });
             },
     };
@@ -250,8 +250,9 @@ std::string Server::describe_state() const {
         fmt::format("serving {}: {} words x {}, engine {} ({})", first.name(), first.model().rows(),
                     first.model().dim(), engine.name(), engine.description());
     if (models_.all().size() > 1) text += fmt::format("; {} models in all", models_.all().size());
-    if (!first.missing_engines().empty()) text += fmt::format("; not {}", first.missing_engines());
-    const PinState pinned = first.pinned();
+    if (!first.running()->missing_engines().empty())
+        text += fmt::format("; not {}", first.running()->missing_engines());
+    const PinState pinned = first.running()->pinned();
     if (pinned == PinState::on) text += "; memory locked";
     if (pinned == PinState::refused)
         text += fmt::format("; memory not locked (the limit is {})", describe(memlock_limit()));
@@ -369,10 +370,8 @@ bool Server::refuse_without_descriptor() {
     return true;
 }
 
-void Server::session_ended(SessionLoop& loop, const Peer& peer, Session::Kind kind) {
-    const auto found = std::ranges::find(loops_, &loop, &std::unique_ptr<SessionLoop>::get);
-    const auto place = static_cast<std::size_t>(found - loops_.begin());
-    asio::dispatch(main_loop_, [this, place, peer, kind] { note_end_of(place, peer, kind); });
+void Server::session_ended(std::size_t loop, const Peer& peer, Session::Kind kind) {
+    asio::dispatch(main_loop_, [this, loop, peer, kind] { note_end_of(loop, peer, kind); });
 }
 
 void Server::note_end_of(std::size_t place, const Peer& peer, Session::Kind kind) {

@@ -60,7 +60,7 @@ class Server final : private SessionLoop::Owner {
 
   private:
     bool has_fault() const override { return has_fault_; }
-    void session_ended(SessionLoop& loop, const Peer& peer, Session::Kind kind) override;
+    void session_ended(std::size_t loop, const Peer& peer, Session::Kind kind) override;
     void reload(SessionLoop& loop, std::optional<std::size_t> place,
                 std::function<void(const Status&)> done) override;
     void report(SessionLoop& loop, wire::Form form, std::optional<std::size_t> place,

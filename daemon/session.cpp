@@ -380,7 +380,7 @@ std::size_t Session::unanswered() const {
     return slots_.size() + static_cast<std::size_t>(unsent);
 }
 
-bool Session::is_owed_answers_of(const std::vector<std::shared_ptr<LoadedModel>>& models) const {
+bool Session::is_owed_answers_of(const Models& models) const {
     return std::ranges::any_of(slots_, [&](const SlotPointer& slot) {
         return std::ranges::find(models, slot->model) != models.end();
     });

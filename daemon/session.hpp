@@ -60,7 +60,7 @@ class Session : public std::enable_shared_from_this<Session> {
     /// Number of requests whose answers are not written to their end.
     std::size_t unanswered() const;
     /// Whether one of these models still owes the peer an answer.
-    bool is_owed_answers_of(const std::vector<std::shared_ptr<LoadedModel>>& models) const;
+    bool is_owed_answers_of(const Models& models) const;
     /// Called with a job of a session of this loop when a worker has answered it. The session may
     /// have ended.
     static void take_answer(const std::shared_ptr<Job>& job);

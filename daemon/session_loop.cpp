@@ -187,7 +187,7 @@ void SessionLoop::count_answer(const Peer& peer, const Asked& asked, std::option
 
 void SessionLoop::remove_session(std::uint64_t id, const Peer& peer, Session::Kind kind) {
     sessions_.erase(id);
-    owner_.session_ended(*this, peer, kind);
+    owner_.session_ended(number_, peer, kind);
 }
 
 }  // namespace gloved::daemon

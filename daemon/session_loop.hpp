@@ -31,16 +31,14 @@ namespace gloved::daemon {
 /// (`statistics`). Call all functions on the loop's thread, unless they say otherwise.
 class SessionLoop final : public JobReceiver {
   public:
-    using Models = std::vector<std::shared_ptr<LoadedModel>>;
-
     /// The server, as its loops see it. Any thread may call all functions; `done` is called on the
     /// loop that asked.
     class Owner {
       public:
         /// Whether an engine has failed: the daemon then answers no more requests and exits.
         virtual bool has_fault() const = 0;
-        /// An admitted or refused session of this loop has ended.
-        virtual void session_ended(SessionLoop& loop, const Peer& peer, Session::Kind kind) = 0;
+        /// An admitted or refused session of loop number `loop` has ended.
+        virtual void session_ended(std::size_t loop, const Peer& peer, Session::Kind kind) = 0;
         /// Reloads the model at `place`, nullopt: all, and then calls `done`. All loops have the
         /// new ones by then.
         virtual void reload(SessionLoop& loop, std::optional<std::size_t> place,

@@ -135,10 +135,10 @@ void Session::reload(const wire::Request& request) {
     loop_.owner().reload(loop_, place, [slot, place](const Status& done) {
         const auto self = slot->session.lock();
         if (!self || slot->ready) return;
-        const SessionLoop::Models& all = self->loop_.models();
+        const Models& all = self->loop_.models();
         self->finish(slot, !done ? Reply(slot->form, done.error())
                                  : models_reply(slot->form, wire::Verb::reload,
-                                                place ? SessionLoop::Models{all[*place]} : all));
+                                                place ? Models{all[*place]} : all));
         self->reader_wakeup_.notify();
     });
 }
@@ -179,7 +179,7 @@ void Session::ask_engine(const SlotPointer& slot, const wire::Request& request) 
     slot->audited = std::move(resolved->audited);
     slot->ranked = resolved->ranked;
     if (auto hits = find_stored_answer(request, resolved->query, *slot->model)) {
-        slot->model->count_stored_answer();
+        slot->model->running()->count_stored_answer();
         slot->worker->count_look_up();
         const EngineReply about = about_answer(*slot, Clock::now());
         return finish_here(slot, stored_reply(about, slot->model, *std::move(hits)));

@@ -145,7 +145,7 @@ class Exposition {
 
 /// Calls `visit(worker, labels)` for every engine of every model.
 template <class Visit>
-void for_each_worker(const ModelSet::Models& models, const Visit& visit) {
+void for_each_worker(const Models& models, const Visit& visit) {
     for (const auto& loaded : models) {
         for (const auto& worker : loaded->workers()) {
             visit(*worker, fmt::format("model=\"{}\",engine=\"{}\"", loaded->name(),
@@ -154,12 +154,13 @@ void for_each_worker(const ModelSet::Models& models, const Visit& visit) {
     }
 }
 
-void expose_models(Exposition& out, const ModelSet::Models& models) {
+void expose_models(Exposition& out, const Models& models) {
     out.metric("model_info", "gauge", "The models that are served, the default first.");
     for (const auto& loaded : models) {
         out.sample(fmt::format("model=\"{}\",generation=\"{}\",engine=\"{}\",pinned=\"{}\"",
                                loaded->name(), format::hex(loaded->model().generation()),
-                               loaded->first_worker().engine().name(), to_string(loaded->pinned())),
+                               loaded->first_worker().engine().name(),
+                               to_string(loaded->running()->pinned())),
                    1);
     }
     out.metric("model_rows", "gauge", "Words of a model.");
@@ -185,7 +186,7 @@ void expose_times(Exposition& out, const Statistics& statistics) {
     }
 }
 
-void expose_workers(Exposition& out, const ModelSet::Models& models) {
+void expose_workers(Exposition& out, const Models& models) {
     out.metric("batch_size", "histogram", "Queries that were scanned together.");
     for_each_worker(models, [&](const EngineWorker& worker, const std::string& labels) {
         const WorkerCounts& counts = worker.counts();
@@ -208,8 +209,9 @@ void expose_workers(Exposition& out, const ModelSet::Models& models) {
     });
     out.metric("answers_neighbors_total", "counter", "Answers from the model's neighbors file.");
     for (const auto& loaded : models) {
-        if (loaded->neighbors() != nullptr)
-            out.sample(fmt::format("model=\"{}\"", loaded->name()), loaded->stored_answers());
+        if (loaded->running()->neighbors() != nullptr)
+            out.sample(fmt::format("model=\"{}\"", loaded->name()),
+                       loaded->running()->stored_answers());
     }
     out.metric("plane_unselective_total", "counter",
                "Answers for which a plane left more than a tenth of the rows, or was given up.");
@@ -237,6 +239,7 @@ void expose_workers(Exposition& out, const ModelSet::Models& models) {
 /// What STATS reports of one model.
 std::vector<Fact> facts_of_model(const LoadedModel& loaded) {
     const format::Model& model = loaded.model();
+    const RunningModel& running = *loaded.running();
     const EngineWorker& first = loaded.first_worker();
     std::string engines;
     std::uint64_t queries = 0;
@@ -267,7 +270,7 @@ std::vector<Fact> facts_of_model(const LoadedModel& loaded) {
         {"engine", first.engine().name()},
         {"engine_description", first.engine().description()},
         {"engines", engines},
-        {"pinned", std::string(to_string(loaded.pinned()))},
+        {"pinned", std::string(to_string(running.pinned()))},
         {"load_keys_ms", model.load_keys_ms()},
         {"load_values_ms", model.load_values_ms()},
         {"word_index_bytes", model.index_bytes()},
@@ -282,18 +285,18 @@ std::vector<Fact> facts_of_model(const LoadedModel& loaded) {
         facts.push_back({fmt::format("answers_{}", to_string(pass)),
                          answers_by[static_cast<std::size_t>(pass)]});
     }
-    const format::Neighbors* const neighbors = loaded.neighbors();
+    const format::Neighbors* const neighbors = running.neighbors();
     const WordLists& lists = loaded.vocabulary().lists();
     facts.push_back({"lists", lists.facts().size()});
     facts.push_back({"list_bytes", lists.size_bytes()});
     facts.push_back({"neighbors_k", neighbors == nullptr ? std::uint64_t{0} : neighbors->k()});
-    facts.push_back({"answers_neighbors", loaded.stored_answers()});
+    facts.push_back({"answers_neighbors", running.stored_answers()});
     facts.push_back({"plane_unselective", plane_unselective});
     facts.push_back({"fine_plane_bytes", fine_plane_bytes});
     facts.push_back({"rank_cache_bytes", rank_cache_bytes});
     facts.push_back({"rank_cache_hits", rank_cache_hits});
-    if (!loaded.missing_engines().empty())
-        facts.push_back({"missing_engines", loaded.missing_engines()});
+    if (!running.missing_engines().empty())
+        facts.push_back({"missing_engines", running.missing_engines()});
     if (const auto gpu = first.engine().gpu_facts()) {
         const auto of_gpu = facts_of(*gpu);
         facts.insert(facts.end(), of_gpu.begin(), of_gpu.end());

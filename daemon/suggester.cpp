@@ -23,7 +23,7 @@ void Suggester::prepare(const std::shared_ptr<LoadedModel>& loaded) {
         if (const auto alive = weak.lock()) {
             // First: until it is built, each look-up is a binary search.
             alive->model().index_words();
-            (void)alive->suggest({});
+            (void)alive->running()->suggest({});
         }
         trim_heap();
     });
@@ -44,7 +44,7 @@ bool Suggester::suggest(std::shared_ptr<LoadedModel> loaded, std::string word,
     asio::post(thread_, [this, &loop, loaded = std::move(loaded), word = std::move(word),
                          done = std::move(done)]() mutable {
         const auto begun = Clock::now();
-        auto found = loaded->suggest(word);
+        auto found = loaded->running()->suggest(word);
         loaded.reset();
         {
             const std::lock_guard charging(mutex_);
