@@ -18,7 +18,7 @@
 #include "common/expr/expression.hpp"
 #include "common/format/model.hpp"
 #include "common/wire/request.hpp"
-#include "daemon/vocabulary.hpp"
+#include "daemon/reply.hpp"
 #include "kernels/engine.hpp"
 
 namespace gloved::daemon {
@@ -72,8 +72,10 @@ inline std::size_t parsed_bytes(const wire::Request& request) {
     return bytes;
 }
 
-/// Bytes of memory that a query holds besides kRequestBytes.
-inline std::size_t query_bytes(const kernels::Query& query) {
+/// Bytes of memory that a query holds besides kRequestBytes, with what a reply tells of its
+/// request, also as a part of the reply.
+inline std::size_t resolved_bytes(const ResolvedQuery& resolved) {
+    const kernels::Query& query = resolved.query;
     std::size_t bytes = query.excluded.capacity() * sizeof(kernels::Row);
     const auto add = [&](const kernels::QueryVector& vector) {
         bytes += vector.values.capacity() * sizeof(float);
@@ -84,13 +86,9 @@ inline std::size_t query_bytes(const kernels::Query& query) {
         for (const auto& vector : product->positives) add(vector);
         for (const auto& vector : product->negatives) add(vector);
     }
+    if (resolved.notes) bytes += resolved.notes->held_bytes();
+    if (resolved.audited) bytes += resolved.audited->held_bytes();
     return bytes;
-}
-
-/// Bytes of memory of what a reply tells of its request, also as a part of the reply.
-inline std::size_t told_bytes(const LookUpNotes* notes, const Audited* audited) {
-    return (notes != nullptr ? notes->held_bytes() : 0) +
-           (audited != nullptr ? audited->held_bytes() : 0);
 }
 
 /// Bytes that one byte of a word becomes at most when the word is quoted: \xHH.

@@ -289,13 +289,13 @@ void EngineWorker::prepare(JobPointer job, Clock::time_point now, Batch& batch) 
         if (!is_query || job->error) return answered(std::move(job));
         batch.other_ms += milliseconds(Clock::now() - now);
     }
-    kernels::Query query = std::move(job->query);
+    kernels::Query query = std::move(job->resolved.query);
     add_query(std::move(job), std::move(query), batch);
 }
 
 bool EngineWorker::take_rank(JobPointer& job, kernels::Query& query, Batch& batch) {
     auto* const count = std::get_if<kernels::CountBefore>(&query.kind);
-    if (count == nullptr || job->audited) return false;
+    if (count == nullptr || job->resolved.audited) return false;
     drop_forgotten();
     const std::size_t rows = kernels::most_rows(query.filter, model_->rows());
     const bool on_gpu = engine_->kind() == kernels::EngineKind::cuda;
@@ -381,7 +381,7 @@ void EngineWorker::finish_computed(const Batch* next) {
     for (std::size_t i = 0; i < batch.jobs.size(); ++i) {
         Job& job = *batch.jobs[i];
         // The loop frees it, on the thread that allocated it.
-        job.query = std::move(batch.queries[i]);
+        job.resolved.query = std::move(batch.queries[i]);
         if (fault) {
             job.error = fault;
         } else {
@@ -511,10 +511,7 @@ void EngineWorker::make_query(Job& job) {
         return;
     }
     job.kind = Job::Kind::query;
-    job.query = std::move(resolved->query);
-    job.notes = std::move(resolved->notes);
-    job.audited = std::move(resolved->audited);
-    job.ranked = resolved->ranked;
+    job.resolved = *std::move(resolved);
 }
 
 void EngineWorker::make_reply(Job& job) {

@@ -54,9 +54,9 @@ class JobReceiver {
 /// worker, all but `abandoned`.
 struct Job {
     enum class Kind {
-        query,      ///< asks the engine `query`; the answer is `answer`
+        query,      ///< asks the engine `resolved`; the answer is `answer`
         probe,      ///< asks the engine the known query (KnownAnswer); the answer goes to `probed`
-        request,    ///< asks the worker's thread to make `reply` or `query` of `request`, slowly
+        request,    ///< asks the worker's thread to make `reply` or `resolved` of `request`
         next_piece  ///< asks it to render the next piece of `reply` (Reply::make_costly_piece)
     };
 
@@ -66,10 +66,7 @@ struct Job {
                                              ///< long as the job
     std::uint64_t connection = 0;            ///< number of the connection, for taking turns
     std::size_t queued_bytes = 0;            ///< memory that the job holds, approximately
-    kernels::Query query;
-    std::unique_ptr<const LookUpNotes> notes;  ///< of the words of `query`
-    std::unique_ptr<const Audited> audited;    ///< of the request of `query`
-    std::optional<RankedWord> ranked;          ///< the same
+    ResolvedQuery resolved;
     kernels::Answer answer;
     std::unique_ptr<wire::Request> request;
     std::string line;  ///< if not empty, the worker parses `request` from it

@@ -7,7 +7,6 @@
 #include "common/format/layout.hpp"
 #include "daemon/connection_memory.hpp"
 #include "daemon/loaded_model.hpp"
-#include "daemon/vocabulary.hpp"
 
 namespace gloved::daemon {
 namespace {
@@ -73,7 +72,7 @@ std::vector<wire::StatusField> answer_fields(const EngineReply& about, const Loa
     fields.push_back(time_field(about.took));
     for (auto& field : model_fields(loaded.name(), loaded.model()))
         fields.push_back(std::move(field));
-    if (about.notes != nullptr) about.notes->append_to(fields);
+    if (about.resolved.notes) about.resolved.notes->append_to(fields);
     return fields;
 }
 
@@ -135,7 +134,7 @@ void Reply::append_piece(std::string& out, std::size_t enough_bytes) {
 Reply engine_reply(const EngineReply& about, const std::shared_ptr<LoadedModel>& loaded,
                    kernels::EngineKind engine, kernels::Answer answer) {
     auto fields = answer_fields(about, *loaded, std::string(to_string(engine)));
-    if (about.certify) append_certificate(fields, answer, about.audited);
+    if (about.certify) append_certificate(fields, answer, about.resolved.audited.get());
     if (about.verb == wire::Verb::rank)
         return {about.form, about.verb, fields, rank_line(about, answer.count + 1)};
     return {about.form, about.verb, fields, hit_lines(about, loaded, std::move(answer.hits))};
@@ -149,7 +148,7 @@ Reply stored_reply(const EngineReply& about, const std::shared_ptr<LoadedModel>&
         fields.push_back({"rescored", hits.size()});
         if (!hits.empty()) fields.push_back({"kth", hits.back().score});
     }
-    if (about.audited != nullptr) about.audited->append_to(fields);
+    if (about.resolved.audited) about.resolved.audited->append_to(fields);
     return {about.form, about.verb, fields, hit_lines(about, loaded, std::move(hits))};
 }
 
@@ -182,9 +181,9 @@ Lines rank_line(const EngineReply& about, std::uint64_t rank) {
         line.count("rank", rank);
         for (const wire::Field field : about.fields) {
             if (field == wire::Field::score) {
-                line.score("score", about.ranked->score);
+                line.score("score", about.resolved.ranked->score);
             } else {
-                line.flag("eligible", about.ranked->eligible);
+                line.flag("eligible", about.resolved.ranked->eligible);
             }
         }
     });

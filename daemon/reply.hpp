@@ -16,13 +16,12 @@
 #include "common/wire/request.hpp"
 #include "daemon/settings.hpp"
 #include "daemon/text_source.hpp"
+#include "daemon/vocabulary.hpp"
 #include "kernels/engine.hpp"
 
 namespace gloved::daemon {
 
 class LoadedModel;
-struct Audited;
-struct LookUpNotes;
 
 /// The lines of an OK reply: complete in `text` if they are few and short, otherwise rendered by
 /// `source` piece by piece.
@@ -90,16 +89,22 @@ struct RankedWord {
     bool eligible = false;
 };
 
+/// A request's query, and what its reply tells of it.
+struct ResolvedQuery {
+    kernels::Query query;
+    std::optional<RankedWord> ranked;          ///< for a RANK with fields=
+    std::unique_ptr<const LookUpNotes> notes;  ///< nullptr if there is nothing to tell
+    std::unique_ptr<const Audited> audited;    ///< for certify=1 in JSON, unless it is too long
+};
+
 /// What a request asks of the reply to an engine's answer.
 struct EngineReply {
-    wire::Verb verb = wire::Verb::near;
-    wire::Form form = wire::Form::text;
+    wire::Verb verb;
+    wire::Form form;
     std::vector<wire::Field> fields;
-    bool certify = false;
-    std::optional<RankedWord> ranked;    ///< of RANK with fields
-    const LookUpNotes* notes = nullptr;  ///< nullptr: none
-    const Audited* audited = nullptr;    ///< nullptr: none
-    Clock::duration took{};              ///< from reading the request to the engine's answer
+    bool certify;
+    const ResolvedQuery& resolved;
+    Clock::duration took;  ///< from reading the request to the engine's answer
 };
 
 /// The reply to NEAR with hits of find_stored_answer. Its lines are rendered later from `loaded`.

@@ -18,14 +18,6 @@ namespace gloved::daemon {
 /// Of the others, those of reply_without_engine read rows of the model, the rest none.
 bool needs_engine(const wire::Request& request);
 
-/// A request's query, and what its reply tells of it.
-struct ResolvedQuery {
-    kernels::Query query;
-    std::optional<RankedWord> ranked;          ///< for a RANK with fields=
-    std::unique_ptr<const LookUpNotes> notes;  ///< nullptr if there is nothing to tell
-    std::unique_ptr<const Audited> audited;    ///< for certify=1 in JSON, unless it is too long
-};
-
 /// Makes the query for a request that needs an engine, NEAR, NEARVEC, ANALOGY or RANK: looks its
 /// words and lists up in `vocabulary`. `form`: of the reply. Errors: unknown_word (with the word in
 /// Error::subject), unknown_list, zero_vector, bad_request.

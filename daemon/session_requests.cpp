@@ -166,29 +166,24 @@ void Session::submit(wire::Request request, std::string_view line) {
 }
 
 EngineReply Session::about_answer(Slot& slot, Clock::time_point computed) {
-    return {
-        *slot.asked.verb, slot.form,        std::move(slot.fields), slot.certify,
-        slot.ranked,      slot.notes.get(), slot.audited.get(),     computed - slot.times.arrived};
+    return {*slot.asked.verb, slot.form,     std::move(slot.fields),
+            slot.certify,     slot.resolved, computed - slot.times.arrived};
 }
 
 void Session::ask_engine(const SlotPointer& slot, const wire::Request& request) {
     const format::Model& model = slot->model->model();
     auto resolved = resolve_query(request, slot->model->vocabulary(), slot->form);
     if (!resolved) return finish_here(slot, Reply(slot->form, std::move(resolved).error()));
-    slot->notes = std::move(resolved->notes);
-    slot->audited = std::move(resolved->audited);
-    slot->ranked = resolved->ranked;
-    if (auto hits = find_stored_answer(request, resolved->query, *slot->model)) {
+    slot->resolved = *std::move(resolved);
+    if (auto hits = find_stored_answer(request, slot->resolved.query, *slot->model)) {
         slot->model->running()->count_stored_answer();
         slot->worker->count_look_up();
         const EngineReply about = about_answer(*slot, Clock::now());
         return finish_here(slot, stored_reply(about, slot->model, *std::move(hits)));
     }
     slot->kind = Job::Kind::query;
-    slot->query = std::move(resolved->query);
-    hold(*slot, kRequestBytes + query_bytes(slot->query) +
-                    told_bytes(slot->notes.get(), slot->audited.get()) +
-                    expected_answer_bytes(request, model));
+    hold(*slot,
+         kRequestBytes + resolved_bytes(slot->resolved) + expected_answer_bytes(request, model));
     submit_job(slot);
 }
 
@@ -251,9 +246,6 @@ void Session::accept_answer(const SlotPointer& slot) {
         reply = engine_reply(about, slot->model, slot->worker->engine().kind(),
                              std::move(slot->answer));
     }
-    slot->query = {};
-    slot->notes = nullptr;
-    slot->audited = nullptr;
     finish(slot, std::move(reply));
 }
 
@@ -265,6 +257,7 @@ void Session::finish_here(const SlotPointer& slot, Reply reply) {
 
 void Session::finish(const SlotPointer& slot, Reply reply) {
     slot->reply = std::move(reply);
+    slot->resolved = {};
     hold(*slot, kRequestBytes + slot->reply.held_bytes());
     const Error* const error = slot->reply.error();
     if (error == nullptr || error->code != ErrorCode::unknown_word) return mark_ready(slot);

@@ -89,8 +89,9 @@ class EngineWorkerTest : public testing::Test {
         job->receiver = &client;
         job->times.arrived = Clock::now();
         const kernels::WeightedRow row{1.0, 0};
-        job->query.k = k;
-        job->query.kind = kernels::Cosine{*kernels::make_query_vector(*model_, {&row, 1}, false)};
+        job->resolved.query.k = k;
+        job->resolved.query.kind =
+            kernels::Cosine{*kernels::make_query_vector(*model_, {&row, 1}, false)};
         EXPECT_TRUE(worker_->submit(std::move(job), loop, false));
     }
 
