@@ -109,9 +109,8 @@ inline std::size_t expected_answer_bytes(const wire::Request& request, const for
         case wire::Verb::near:
         case wire::Verb::nearvec:
         case wire::Verb::analogy:
-            return lines * sizeof(kernels::Hit);
         case wire::Verb::prefix:
-            return lines * sizeof(kernels::Row);
+            return lines * sizeof(kernels::Hit);
         case wire::Verb::vec:
             return request.words.size() * sizeof(kernels::Row);
         case wire::Verb::matrix:
