@@ -1,5 +1,5 @@
-// Session: one client's connection. Reads requests, submits them to engines, and writes the answers
-// in the order of the requests.
+// Session: one client's connection. Reads requests and writes the answers in their order
+// (session.cpp), answers or submits them to engines (session_requests.cpp).
 #pragma once
 
 #include <sys/types.h>
