@@ -272,8 +272,8 @@ def test_tsne_is_the_same_for_a_seed(daemon: Daemon, tmp_path: Path) -> None:
 
 
 def test_the_pictures_of_the_guide_are_what_it_says(daemon: Daemon, tmp_path: Path) -> None:
-    """The commands that docs/python.md shows make the pictures beside it, but for the fonts."""
-    page = (REPOSITORY / "docs" / "python.md").read_text(encoding="utf-8")
+    """The commands that docs/pictures.md shows make the pictures beside it, but for the fonts."""
+    page = (REPOSITORY / "docs" / "pictures.md").read_text(encoding="utf-8")
     commands: Dict[str, List[str]] = {}
     for line in page.splitlines():
         words = line.split()
