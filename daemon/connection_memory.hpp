@@ -13,12 +13,11 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <variant>
 
 #include "common/expr/expression.hpp"
 #include "common/format/model.hpp"
 #include "common/wire/request.hpp"
-#include "daemon/reply.hpp"
+#include "daemon/vocabulary.hpp"
 #include "kernels/engine.hpp"
 
 namespace gloved::daemon {
@@ -69,25 +68,6 @@ inline std::size_t parsed_bytes(const wire::Request& request) {
         bytes += names->capacity() * sizeof(std::string);
         for (const std::string& name : *names) add(name);
     }
-    return bytes;
-}
-
-/// Bytes of memory that a query holds besides kRequestBytes, with what a reply tells of its
-/// request, also as a part of the reply.
-inline std::size_t resolved_bytes(const ResolvedQuery& resolved) {
-    const kernels::Query& query = resolved.query;
-    std::size_t bytes = query.excluded.capacity() * sizeof(kernels::Row);
-    const auto add = [&](const kernels::QueryVector& vector) {
-        bytes += vector.values.capacity() * sizeof(float);
-    };
-    if (const auto* cosine = std::get_if<kernels::Cosine>(&query.kind)) add(cosine->vector);
-    if (const auto* count = std::get_if<kernels::CountBefore>(&query.kind)) add(count->vector);
-    if (const auto* product = std::get_if<kernels::CosMul>(&query.kind)) {
-        for (const auto& vector : product->positives) add(vector);
-        for (const auto& vector : product->negatives) add(vector);
-    }
-    if (resolved.notes) bytes += resolved.notes->held_bytes();
-    if (resolved.audited) bytes += resolved.audited->held_bytes();
     return bytes;
 }
 

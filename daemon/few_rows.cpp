@@ -7,8 +7,6 @@
 #include <span>
 #include <variant>
 
-#include "common/format/neighbors.hpp"
-#include "daemon/loaded_model.hpp"
 #include "daemon/log.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/prefetch.hpp"
@@ -110,10 +108,9 @@ kernels::Answer search_among(std::vector<Row> rows, const kernels::Query& query,
 
 std::optional<std::vector<Hit>> find_stored_answer(const wire::Request& request,
                                                    const kernels::Query& query,
-                                                   const LoadedModel& loaded) {
-    const format::Neighbors* const neighbors = loaded.running()->neighbors();
+                                                   const format::Model& model,
+                                                   const format::Neighbors* neighbors) {
     if (neighbors == nullptr || !asks_for_neighbors(request, neighbors->k())) return std::nullopt;
-    const format::Model& model = loaded.model();
     const Row row = query.excluded.front();
     const std::size_t wanted = std::min(request.options.k, model.rows() - 1);
     const auto list = neighbors->of(row, wanted);
@@ -123,9 +120,9 @@ std::optional<std::vector<Hit>> find_stored_answer(const wire::Request& request,
         if (hits && neighbors->has_kept_its_size()) return hits;
     }
     log_warning(
-        "model {}: {}/{} or a vector is damaged; the engine answers instead; gloved-verify tells "
+        "{}/{} or a vector is damaged; the engine answers instead; gloved-verify tells "
         "which, and gloved-neighbors makes the file again",
-        loaded.name(), model.path(), format::kNeighborsFile);
+        model.path(), format::kNeighborsFile);
     return std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 #include <cassert>
 #include <chrono>
 #include <utility>
+#include <variant>
 
 #include "common/format/layout.hpp"
 #include "daemon/connection_memory.hpp"
@@ -129,6 +130,22 @@ void Reply::append_piece(std::string& out, std::size_t enough_bytes) {
     if (error_ == nullptr) wire::append_tail(out, form_);
     error_ = nullptr;
     source_ = nullptr;
+}
+
+std::size_t ResolvedQuery::held_bytes() const {
+    std::size_t bytes = query.excluded.capacity() * sizeof(kernels::Row);
+    const auto add = [&](const kernels::QueryVector& vector) {
+        bytes += vector.values.capacity() * sizeof(float);
+    };
+    if (const auto* cosine = std::get_if<kernels::Cosine>(&query.kind)) add(cosine->vector);
+    if (const auto* count = std::get_if<kernels::CountBefore>(&query.kind)) add(count->vector);
+    if (const auto* product = std::get_if<kernels::CosMul>(&query.kind)) {
+        for (const auto& vector : product->positives) add(vector);
+        for (const auto& vector : product->negatives) add(vector);
+    }
+    if (notes) bytes += notes->held_bytes();
+    if (audited) bytes += audited->held_bytes();
+    return bytes;
 }
 
 Reply engine_reply(const EngineReply& about, const std::shared_ptr<LoadedModel>& loaded,

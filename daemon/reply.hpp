@@ -95,6 +95,9 @@ struct ResolvedQuery {
     std::optional<RankedWord> ranked;          ///< for a RANK with fields=
     std::unique_ptr<const LookUpNotes> notes;  ///< nullptr if there is nothing to tell
     std::unique_ptr<const Audited> audited;    ///< for certify=1 in JSON, unless it is too long
+
+    /// Bytes of memory that they hold, besides the object itself, also as a part of the reply.
+    std::size_t held_bytes() const;
 };
 
 /// What a request asks of the reply to an engine's answer.

@@ -175,7 +175,8 @@ void Session::ask_engine(const SlotPointer& slot, const wire::Request& request) 
     auto resolved = resolve_query(request, slot->model->vocabulary(), slot->form);
     if (!resolved) return finish_here(slot, Reply(slot->form, std::move(resolved).error()));
     slot->resolved = *std::move(resolved);
-    if (auto hits = find_stored_answer(request, slot->resolved.query, *slot->model)) {
+    if (auto hits = find_stored_answer(request, slot->resolved.query, model,
+                                       slot->model->running()->neighbors())) {
         slot->model->running()->count_stored_answer();
         slot->worker->count_look_up();
         const EngineReply about = about_answer(*slot, Clock::now());
@@ -183,7 +184,7 @@ void Session::ask_engine(const SlotPointer& slot, const wire::Request& request) 
     }
     slot->kind = Job::Kind::query;
     hold(*slot,
-         kRequestBytes + resolved_bytes(slot->resolved) + expected_answer_bytes(request, model));
+         kRequestBytes + slot->resolved.held_bytes() + expected_answer_bytes(request, model));
     submit_job(slot);
 }
 
