@@ -27,9 +27,10 @@ _gloved_options() {
             --on-error=stop,skip --threads=@other --memory=@other --planes=4,none \
             --planes-only=@directory --export=glove,word2vec,word2vec-bin,npy :@file \
             :@directory ;;
-        gloved-verify) echo --neighbors=all --source=@file --quick --engines --answers=@other \
-            --oracle=@other --seed=@other --ways=@other --reference=@other --device=all \
-            --audit=@file --list=@other --download=@file --json --threads=@other :@directory ;;
+        gloved-verify) echo --neighbors=all --seed=@other --source=@file --quick --audit=@file \
+            --list=@other --download=@file --json --threads=@other :@directory ;;
+        'gloved-verify engines') echo --answers=@other --oracle=@other --ways=@other \
+            --reference=@other --device=all --seed=@other --json --threads=@other :@directory ;;
         gloved-eval) echo --socket=@file --timeout=@other --retry=@other --model=@other \
             --top=@other --method=add,mul --case=ignore,exact --json --questions \
             :analogies,pairs :@file ;;
