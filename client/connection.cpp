@@ -146,8 +146,8 @@ Result<Reply> Connection::ask(std::string_view line) {
         if (*piece) {
             if (Status asked = check_form(line, **piece); !asked) return asked.error();
             if ((*piece)->last) return Reply{*(*piece)->status, std::string((*piece)->bytes)};
-            return error_with(ErrorCode::bad_request, "{}: a reply to {} of more than {} bytes",
-                              path_, line.substr(0, line.find(' ')), kMaxWholeReplyBytes);
+            return bad_request("{}: a reply to {} of more than {} bytes", path_,
+                               line.substr(0, line.find(' ')), kMaxWholeReplyBytes);
         }
         if (Status ready = wait_for(POLLIN, deadline); !ready) return ready.error();
         if (Status received = receive_some(); !received) return received.error();
@@ -202,10 +202,10 @@ Status Connection::check_form(std::string_view request, const ReplyPiece& piece)
     }
     const bool is_json = piece.bytes.starts_with('{');
     if (is_json == (form_ == wire::Form::json)) return {};
-    return error_with(ErrorCode::bad_request,
-                      "{}: a reply in {}, which was not asked for; is this the socket of a gloved "
-                      "daemon?",
-                      path_, is_json ? "JSON" : "text");
+    return bad_request(
+        "{}: a reply in {}, which was not asked for; is this the socket of a gloved "
+        "daemon?",
+        path_, is_json ? "JSON" : "text");
 }
 
 Error Connection::timed_out() const {

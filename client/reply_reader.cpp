@@ -15,8 +15,8 @@ namespace {
 constexpr std::string_view kJsonOk = R"({"ok":true)";
 
 Error foreign(std::string_view line) {
-    return error_with(ErrorCode::bad_request,
-                      "{} is not a reply; is this the socket of a gloved daemon?", printable(line));
+    return bad_request("{} is not a reply; is this the socket of a gloved daemon?",
+                       printable(line));
 }
 
 /// Parses ok, code and message of a JSON reply.
@@ -50,9 +50,8 @@ Result<std::optional<ReplyPiece>> ReplyReader::next(std::size_t max_bytes) {
     const char* const end = framer_.take(buffer_.data() + scanned_, arrived);
     scanned_ = static_cast<std::size_t>((end != nullptr ? end : arrived) - buffer_.data());
     if (framer_.line_too_long()) {
-        return error_with(ErrorCode::bad_request,
-                          "a line of more than {} bytes; is this the socket of a gloved daemon?",
-                          wire::kMaxReplyLineBytes);
+        return bad_request("a line of more than {} bytes; is this the socket of a gloved daemon?",
+                           wire::kMaxReplyLineBytes);
     }
     if (!has_status_) {
         const auto read = read_status(end != nullptr);

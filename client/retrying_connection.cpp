@@ -21,8 +21,7 @@ constexpr auto kMaxPause = 1000ms;
 constexpr auto kLastTry = 100ms;
 
 Error state_refused(std::string_view request, const wire::StatusLine& status) {
-    return error_with(ErrorCode::bad_request, "{}: {} is refused: {}", status.code, request,
-                      status.message);
+    return bad_request("{}: {} is refused: {}", status.code, request, status.message);
 }
 
 }  // namespace

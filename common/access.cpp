@@ -62,16 +62,16 @@ Status check_replaceable(const struct stat& directory, const struct stat& entry,
     if ((directory.st_mode & S_ISVTX) == 0 || owner == user) return {};
     if (user != 0) {
         if (user == directory.st_uid) return {};
-        return error_with(ErrorCode::conflict,
-                          "{}: belongs to user {}, and the directory around it is sticky, so that "
-                          "only its owner can replace it; choose another name",
-                          path, owner);
+        return conflict(
+            "{}: belongs to user {}, and the directory around it is sticky, so that "
+            "only its owner can replace it; choose another name",
+            path, owner);
     }
     if ((directory.st_mode & 0002) == 0 || owner == directory.st_uid) return {};
-    return error_with(ErrorCode::conflict,
-                      "{}: belongs to user {}, in a directory where everybody may put files, so "
-                      "what replaced it would be that user's; choose another name, or remove it",
-                      path, owner);
+    return conflict(
+        "{}: belongs to user {}, in a directory where everybody may put files, so "
+        "what replaced it would be that user's; choose another name, or remove it",
+        path, owner);
 }
 
 Status keep_access(int from, int to, mode_t bits, const std::string& path) {

@@ -25,15 +25,14 @@ Result<DeviceChoice> parse_devices(std::string_view text) {
         int number = -1;
         const auto [stop, fault] = std::from_chars(text.data() + begin, text.data() + end, number);
         if (fault != std::errc() || stop != text.data() + end || number < 0) {
-            return error_with(ErrorCode::bad_request,
-                              "must be 'all' or numbers separated by commas, not {}",
-                              printable(text));
+            return bad_request("must be 'all' or numbers separated by commas, not {}",
+                               printable(text));
         }
         choice.numbers.push_back(number);
         begin = end + 1;
     }
     if (choice.numbers.size() > kMaxDevices)
-        return error_with(ErrorCode::bad_request, "takes at most {} numbers", kMaxDevices);
+        return bad_request("takes at most {} numbers", kMaxDevices);
     return choice;
 }
 

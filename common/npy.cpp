@@ -167,9 +167,8 @@ bool is_npy(std::string_view prefix) { return prefix.substr(0, kMagic.size()) ==
 
 Result<Header> parse_header(std::string_view prefix, const std::string& path) {
     const auto damaged = [&](std::string_view what) {
-        return error_with(ErrorCode::damaged,
-                          "{}: not a readable .npy file: {}; write it again with numpy.save", path,
-                          what);
+        return gloved::damaged("{}: not a readable .npy file: {}; write it again with numpy.save",
+                               path, what);
     };
     if (!is_npy(prefix)) return damaged("it does not start with the magic bytes of one");
     if (prefix.size() < kMagic.size() + 2) return damaged("it ends within its header");

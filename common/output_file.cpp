@@ -66,23 +66,21 @@ Result<OutputFile> OutputFile::create(const std::string& target, const std::atom
                                                      : target.substr(0, slash);
     output.name_ = slash == std::string::npos ? target : target.substr(slash + 1);
     if (output.name_.empty() || output.name_ == "." || output.name_ == "..") {
-        return error_with(ErrorCode::conflict, "'{}': this path has no file name", target);
+        return conflict("'{}': this path has no file name", target);
     }
     auto parent = open_directory(output.parent_path_);
     if (!parent) return parent.error();
     output.parent_ = *std::move(parent);
     if (output.name_.size() > NAME_MAX - kMaxAround) {
-        return error_with(ErrorCode::conflict,
-                          "{}: the file's name has {} bytes; {} at most can be written", target,
-                          output.name_.size(), NAME_MAX - kMaxAround);
+        return conflict("{}: the file's name has {} bytes; {} at most can be written", target,
+                        output.name_.size(), NAME_MAX - kMaxAround);
     }
     const auto old = output.check_target();
     if (!old) return old.error();
     // Open to its owner alone until it has the old file's mode, which may be restrictive.
     const mode_t mode = *old ? 0600 : 0666;
     if (format::is_model(output.parent_.get())) {
-        return error_with(ErrorCode::conflict,
-                          "{}: lies in a model's directory; choose another place", target);
+        return conflict("{}: lies in a model's directory; choose another place", target);
     }
     for (int attempt = 0;; ++attempt) {
         output.staged_ = fmt::format(".{}.gloved-{}-{}", output.name_, ::getpid(), attempt);
@@ -190,8 +188,7 @@ Result<UniqueFd> OutputFile::check_target() const {
             : S_ISLNK(status.st_mode)
                 ? fmt::format("a symbolic link to {}", read_link(parent_.get(), name_))
                 : "no regular file";
-        return error_with(ErrorCode::conflict, "{}: exists and is {}; choose another file", target_,
-                          what);
+        return conflict("{}: exists and is {}; choose another file", target_, what);
     }
     // Renaming needs no write permission on the file; respect a user who has removed it.
     if (::faccessat(parent_.get(), name_.c_str(), W_OK, AT_EACCESS) != 0)

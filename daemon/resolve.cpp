@@ -348,8 +348,8 @@ Status resolve_rank(const wire::Request& request, const format::Model& model, Wo
 Status resolve_nearvec(const wire::Request& request, const format::Model& model, WordFinder&,
                        kernels::Query& query) {
     if (request.values.size() != model.dim()) {
-        return error_with(ErrorCode::bad_request, "{} numbers; this model's vectors have {}",
-                          request.values.size(), model.dim());
+        return bad_request("{} numbers; this model's vectors have {}", request.values.size(),
+                           model.dim());
     }
     auto vector = kernels::make_query_vector(request.values);
     if (!vector) return vector.error();

@@ -132,15 +132,13 @@ void SessionLoop::set_models(const Models& models) {
 Status SessionLoop::check(const wire::Request& request, const LoadedModel& loaded) const {
     const wire::Options& options = request.options;
     if (options.k > settings_.limits.max_k) {
-        return error_with(ErrorCode::bad_request, "k= is at most {} here, not {}",
-                          settings_.limits.max_k, options.k);
+        return bad_request("k= is at most {} here, not {}", settings_.limits.max_k, options.k);
     }
     if (loaded.find_worker(options.engine) == nullptr) {
         std::string names;
         for (const auto& worker : loaded.workers())
             names += (names.empty() ? "" : ", ") + worker->engine().name();
-        return error_with(ErrorCode::bad_request, "no engine {} here: there is {}",
-                          printable(options.engine), names);
+        return bad_request("no engine {} here: there is {}", printable(options.engine), names);
     }
     return {};
 }

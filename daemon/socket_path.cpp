@@ -28,9 +28,8 @@ bool is_listening(const sockaddr_un& address) {
 }
 
 Error in_use(const std::string& path) {
-    return error_with(ErrorCode::conflict,
-                      "{}: another daemon uses this socket; stop it or choose another --socket",
-                      path);
+    return conflict("{}: another daemon uses this socket; stop it or choose another --socket",
+                    path);
 }
 
 /// Creates and locks PATH.lock. (Every user who may read the directory could lock that.)
@@ -46,17 +45,16 @@ Result<UniqueFd> lock(const std::string& path, const sockaddr_un& address) {
         if (fd && ::fstat(fd.get(), &locked) != 0) return system_error(file, "cannot stat", errno);
         // The lock is removed with the socket, so only an empty file is taken for one.
         if (!S_ISREG(locked.st_mode) || locked.st_size != 0) {
-            return error_with(ErrorCode::conflict,
-                              "{}: exists and is not a gloved lock file; choose another --socket",
-                              file);
+            return conflict("{}: exists and is not a gloved lock file; choose another --socket",
+                            file);
         }
         // In a directory for everybody (/tmp), any user may make such a file and lock it.
         if (locked.st_uid != ::geteuid()) {
             if (is_listening(address)) return in_use(path);
-            return error_with(ErrorCode::conflict,
-                              "{}: belongs to user {}, and no daemon listens on {}; remove it if "
-                              "nothing uses it, or choose another --socket",
-                              file, locked.st_uid, path);
+            return conflict(
+                "{}: belongs to user {}, and no daemon listens on {}; remove it if "
+                "nothing uses it, or choose another --socket",
+                file, locked.st_uid, path);
         }
         if (!fd) return system_error(file, "cannot open", reason);
         // Whatever the umask: the next daemon must be able to open it if this one is killed.
@@ -79,14 +77,12 @@ Status clear_path(const std::string& path, const sockaddr_un& address) {
         return system_error(path, "cannot stat", errno);
     }
     if (!S_ISSOCK(status.st_mode)) {
-        return error_with(ErrorCode::conflict,
-                          "{}: exists and is not a socket; choose another --socket", path);
+        return conflict("{}: exists and is not a socket; choose another --socket", path);
     }
     if (is_listening(address)) return in_use(path);
     if (status.st_uid != ::geteuid()) {
-        return error_with(ErrorCode::conflict,
-                          "{}: stale socket of user {}; remove it if nothing uses it", path,
-                          status.st_uid);
+        return conflict("{}: stale socket of user {}; remove it if nothing uses it", path,
+                        status.st_uid);
     }
     if (::unlink(path.c_str()) != 0 && errno != ENOENT)
         return system_error(path, "cannot remove the stale socket", errno);

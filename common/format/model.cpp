@@ -88,10 +88,10 @@ Status Model::open_values(int directory_fd) {
     }
     header_ = *std::move(header);
     if (header_.file_bytes != values_.size_bytes()) {
-        return error_with(ErrorCode::damaged,
-                          "{}: the file has {} bytes, its header says {} (truncated or appended "
-                          "to); convert the download again",
-                          path, values_.size_bytes(), header_.file_bytes);
+        return damaged(
+            "{}: the file has {} bytes, its header says {} (truncated or appended "
+            "to); convert the download again",
+            path, values_.size_bytes(), header_.file_bytes);
     }
     norms_ = header_.find(kNorms);
     vectors_ = header_.find(kVectors);
@@ -127,13 +127,12 @@ Status Model::index_keys() {
     const std::size_t rows = this->rows();
     // A key and its LF are at least two bytes: this bounds the allocation by the file's true size.
     if (text.size() / 2 < rows) {
-        return error_with(ErrorCode::damaged, "{} bytes cannot hold {} words", text.size(), rows);
+        return damaged("{} bytes cannot hold {} words", text.size(), rows);
     }
     // Replies separate fields by TAB and lines by LF; a key with one of these would forge some.
     for (const char forbidden : {'\0', '\t', '\r'}) {
         if (std::memchr(text.data(), forbidden, text.size()) != nullptr) {
-            return error_with(ErrorCode::damaged, "a key holds the byte 0x{:02X}",
-                              static_cast<int>(forbidden));
+            return damaged("a key holds the byte 0x{:02X}", static_cast<int>(forbidden));
         }
     }
     starts_.clear();
@@ -147,20 +146,18 @@ Status Model::index_keys() {
         const std::string_view key(text.data() + at,
                                    static_cast<std::size_t>(end - (text.data() + at)));
         const std::size_t row = starts_.size() - 1;
-        if (row == rows)
-            return error_with(ErrorCode::damaged, "more than the header's {} lines", rows);
+        if (row == rows) return damaged("more than the header's {} lines", rows);
         // An empty first line equals the empty `previous`, so this finds empty keys too.
         if (!(previous < key)) {
-            return error_with(ErrorCode::damaged, "line {}: {} does not sort after {}", row + 1,
-                              printable(key), printable(previous));
+            return damaged("line {}: {} does not sort after {}", row + 1, printable(key),
+                           printable(previous));
         }
         previous = key;
         at += key.size() + 1;
         starts_.push_back(at);
     }
     if (starts_.size() != rows + 1) {
-        return error_with(ErrorCode::damaged, "{} lines, the header says {}", starts_.size() - 1,
-                          rows);
+        return damaged("{} lines, the header says {}", starts_.size() - 1, rows);
     }
     return {};
 }
@@ -257,14 +254,12 @@ Status Model::verify_section(const Section& section) const {
     }
     const auto computed = hashed.value();
     if (computed != section.checksum) {
-        return error_with(ErrorCode::damaged,
-                          "{}/{}: section '{}' has checksum {}, its bytes give {}", path_,
-                          kValuesFile, section.name, hex(section.checksum), hex(computed));
+        return damaged("{}/{}: section '{}' has checksum {}, its bytes give {}", path_, kValuesFile,
+                       section.name, hex(section.checksum), hex(computed));
     }
     if (not_finite) {
-        return error_with(ErrorCode::damaged,
-                          "{}/{}: section '{}' holds NaN or infinity; gloved-verify says where",
-                          path_, kValuesFile, section.name);
+        return damaged("{}/{}: section '{}' holds NaN or infinity; gloved-verify says where", path_,
+                       kValuesFile, section.name);
     }
     return {};
 }
@@ -274,9 +269,8 @@ Status Model::verify_planes() const {
     if (!groups) return {};
     const auto computed = checksum(*groups);
     if (computed != planes_header_->checksum) {
-        return error_with(ErrorCode::damaged, "{}/{}: the checksum is {}, the bytes give {}{}",
-                          path_, kPlanesFile, hex(planes_header_->checksum), hex(computed),
-                          planes_remedy(path_));
+        return damaged("{}/{}: the checksum is {}, the bytes give {}{}", path_, kPlanesFile,
+                       hex(planes_header_->checksum), hex(computed), planes_remedy(path_));
     }
     return {};
 }
@@ -294,10 +288,10 @@ Status Model::verify_sizes() const {
     for (const auto& [file, name] : {std::pair{&values_, kValuesFile}, std::pair{&keys_, kKeysFile},
                                      std::pair{&planes_, kPlanesFile}}) {
         if (file->has_kept_its_size()) continue;
-        return error_with(ErrorCode::damaged,
-                          "{}/{}: its size has changed since it was mapped; a model is replaced by "
-                          "renaming (as gloved-convert does), never written in place",
-                          path_, name);
+        return damaged(
+            "{}/{}: its size has changed since it was mapped; a model is replaced by "
+            "renaming (as gloved-convert does), never written in place",
+            path_, name);
     }
     return {};
 }

@@ -53,12 +53,10 @@ Result<NeighborsHeader> decode_neighbors_header(std::span<const std::byte> bytes
     const auto first = get<std::uint64_t>(bytes, kAtFirst);
     const auto last = get<std::uint64_t>(bytes, kAtLast);
     if (first >= last || last > frame->rows) {
-        return error_with(ErrorCode::damaged, "lists of rows {} to {}, of {}", first, last,
-                          frame->rows);
+        return damaged("lists of rows {} to {}, of {}", first, last, frame->rows);
     }
     const auto k = get<std::uint32_t>(bytes, kAtK);
-    if (k == 0 || k > kMaxNeighbors)
-        return error_with(ErrorCode::damaged, "impossible length of a list: {}", k);
+    if (k == 0 || k > kMaxNeighbors) return damaged("impossible length of a list: {}", k);
     const NeighborsHeader header{frame->rows,
                                  frame->dim,
                                  frame->generation,
@@ -67,10 +65,9 @@ Result<NeighborsHeader> decode_neighbors_header(std::span<const std::byte> bytes
                                  get<std::uint64_t>(bytes, kAtListsChecksum)};
     const auto lists_bytes = get<std::uint64_t>(bytes, kAtListsBytes);
     if (lists_bytes != header.lists_bytes() || frame->file_bytes != header.file_bytes()) {
-        return error_with(ErrorCode::damaged,
-                          "{} bytes of lists in a file of {}; {} lists of {} need {} in {}",
-                          lists_bytes, frame->file_bytes, header.range.size(), k,
-                          header.lists_bytes(), header.file_bytes());
+        return damaged("{} bytes of lists in a file of {}; {} lists of {} need {} in {}",
+                       lists_bytes, frame->file_bytes, header.range.size(), k, header.lists_bytes(),
+                       header.file_bytes());
     }
     return header;
 }
@@ -140,8 +137,7 @@ Status Neighbors::verify() const {
         sorted.assign(list.begin(), list.end());
         std::ranges::sort(sorted);
         const auto fault = [&](const char* what) {
-            return with_path(path_,
-                             error_with(ErrorCode::damaged, "the list of row {} {}", row, what));
+            return with_path(path_, damaged("the list of row {} {}", row, what));
         };
         if (!sorted.empty() && sorted.back() >= header_.rows)
             return fault("names a row that the model does not have");
@@ -157,9 +153,8 @@ Status Neighbors::verify() const {
     const auto byte =
         std::ranges::find_if(padding, [](std::byte value) { return value != std::byte{0}; });
     if (byte != padding.end()) {
-        return with_path(
-            path_, error_with(ErrorCode::damaged, "byte {} lies behind the lists and is not zero",
-                              end + static_cast<std::size_t>(byte - padding.begin())));
+        return with_path(path_, damaged("byte {} lies behind the lists and is not zero",
+                                        end + static_cast<std::size_t>(byte - padding.begin())));
     }
     return {};
 }

@@ -140,9 +140,8 @@ Status remove_own_directory(int parent_fd, const std::string& name, const std::s
             const auto own = is_own(directory.get(), file, path);
             if (!own) return own.error();
             if (!*own) {
-                return error_with(ErrorCode::conflict,
-                                  "{}: holds \"{}\", which gloved did not make, and stays", path,
-                                  file.name);
+                return conflict("{}: holds \"{}\", which gloved did not make, and stays", path,
+                                file.name);
             }
         }
         if (::unlinkat(directory.get(), file.name, 0) != 0 && errno != ENOENT) {

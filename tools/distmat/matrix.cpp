@@ -78,15 +78,15 @@ Result<npy::Header> matrix_header(std::string_view prefix, const std::string& na
 Error wrong_length(const std::string& name, const npy::Header& header, std::uint64_t file_bytes) {
     const std::uint64_t wanted = header.data_offset + header.data_bytes;
     if (file_bytes < wanted) {
-        return error_with(ErrorCode::damaged,
-                          "{}: ends at byte {}, and an array of shape ({}, {}) ends at byte {}; it "
-                          "is not complete, fetch or write it again",
-                          name, file_bytes, header.shape[0], header.shape[1], wanted);
+        return damaged(
+            "{}: ends at byte {}, and an array of shape ({}, {}) ends at byte {}; it "
+            "is not complete, fetch or write it again",
+            name, file_bytes, header.shape[0], header.shape[1], wanted);
     }
-    return error_with(ErrorCode::damaged,
-                      "{0}: continues after its array, which ends at byte {1}; if the array is "
-                      "what you want: head -c {1} FILE",
-                      name, wanted);
+    return damaged(
+        "{0}: continues after its array, which ends at byte {1}; if the array is "
+        "what you want: head -c {1} FILE",
+        name, wanted);
 }
 
 /// Reads an array that comes as a stream. `head` was read already, the header first.
@@ -317,8 +317,7 @@ std::string Matrix::row_name(std::size_t row) const {
 
 Status Matrix::verify_size() const {
     if (mapped_.has_kept_its_size()) return {};
-    return error_with(ErrorCode::damaged,
-                      "{}: became shorter or longer while it was read; run it again", name_);
+    return damaged("{}: became shorter or longer while it was read; run it again", name_);
 }
 
 Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options,

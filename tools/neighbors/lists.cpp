@@ -34,10 +34,10 @@ Status read_list(const Model& model, const Neighbors& neighbors, std::size_t row
     hits.clear();
     for (const format::Row other : neighbors.of(row, k)) {
         if (other >= model.rows()) {
-            return error_with(ErrorCode::damaged,
-                              "{}/{}: the list of row {} names row {}, which the model does not "
-                              "have; make it again with gloved-neighbors",
-                              model.path(), format::kNeighborsFile, row, other);
+            return damaged(
+                "{}/{}: the list of row {} names row {}, which the model does not "
+                "have; make it again with gloved-neighbors",
+                model.path(), format::kNeighborsFile, row, other);
         }
         hits.push_back({other, with_scores
                                    ? kernels::cosine(model, static_cast<format::Row>(row), other)

@@ -128,9 +128,8 @@ Status check_same(const Model& model, const std::string& model_dir) {
     const auto named = Model::open(model_dir);
     if (!named) return named.error();
     if (named->generation() == model.generation()) return {};
-    return error_with(ErrorCode::conflict,
-                      "{}: the model was replaced while its neighbors were made; try again",
-                      model_dir);
+    return conflict("{}: the model was replaced while its neighbors were made; try again",
+                    model_dir);
 }
 
 /// Begins the neighbors file of a whole model.

@@ -102,15 +102,13 @@ Status Parts::open_directory() {
     const auto status = file_status(directory_.get(), path_);
     if (!status) return status.error();
     if (const std::string distrust = describe_distrust(*status); !distrust.empty()) {
-        return error_with(ErrorCode::conflict,
-                          "{}: {}, so parts there may be anybody's; remove it, or choose another "
-                          "directory with --parts",
-                          path_, distrust);
+        return conflict(
+            "{}: {}, so parts there may be anybody's; remove it, or choose another "
+            "directory with --parts",
+            path_, distrust);
     }
     if (format::is_model(directory_.get())) {
-        return error_with(ErrorCode::conflict,
-                          "{}: is a model's directory; choose another directory with --parts",
-                          path_);
+        return conflict("{}: is a model's directory; choose another directory with --parts", path_);
     }
     is_group_trusted_ = is_shared(*status);
     return {};
@@ -129,10 +127,10 @@ Result<bool> Parts::lock(Access access) {
     if (ours->st_uid == ::geteuid()) (void)::fchmod(lock_.get(), is_group_trusted_ ? 0660 : 0600);
     const int how = access == Access::alone ? LOCK_EX : LOCK_SH;
     if (::flock(lock_.get(), how | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-        return error_with(ErrorCode::conflict,
-                          "{}: another gloved-neighbors works there (lsof tells which); wait for "
-                          "it, or choose another directory with --parts",
-                          path_);
+        return conflict(
+            "{}: another gloved-neighbors works there (lsof tells which); wait for "
+            "it, or choose another directory with --parts",
+            path_);
     }
     // Or the file alone.
     struct stat named {};
@@ -173,8 +171,7 @@ Result<std::optional<format::Neighbors>> Parts::read(std::size_t number) const {
             fmt::format("can be written by everybody (mode {:04o})", status->st_mode & 07777);
     }
     if (!distrust.empty()) {
-        return error_with(ErrorCode::conflict, "{}: {}, so it is not used; remove it", path,
-                          distrust);
+        return conflict("{}: {}, so it is not used; remove it", path, distrust);
     }
     auto part = format::Neighbors::read(std::move(file), path, *model_);
     if (!part) return part.error();
@@ -192,9 +189,8 @@ Status Parts::check_ours(std::size_t number) const {
     const auto ours = is_ours(name_of(number));
     if (!ours) return ours.error();
     if (*ours) return {};
-    return error_with(ErrorCode::conflict,
-                      "{}: gloved did not make this file, so it is left alone; move or remove it",
-                      path_of(number));
+    return conflict("{}: gloved did not make this file, so it is left alone; move or remove it",
+                    path_of(number));
 }
 
 Status Parts::write(std::size_t number, std::span<const format::Row> lists) const {

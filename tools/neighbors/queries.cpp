@@ -137,10 +137,10 @@ Status Queries::read_fvecs(const std::atomic<bool>& stop) {
                         dim_ * sizeof(float));
         }
         if (*got % record_bytes != 0) {
-            return error_with(ErrorCode::damaged,
-                              "{}: ends within record {}; it is not complete, "
-                              "or its records have another length than {} numbers",
-                              path_, size(), dim_);
+            return damaged(
+                "{}: ends within record {}; it is not complete, "
+                "or its records have another length than {} numbers",
+                path_, size(), dim_);
         }
         if (*got < piece.size()) return {};
     }

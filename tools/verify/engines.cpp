@@ -338,7 +338,7 @@ Result<std::vector<Way>> choose_ways(std::vector<Way> ways, const EngineChecks& 
         }
         std::string names;
         for (const Way& way : ways) names += (names.empty() ? "" : ", ") + way.name;
-        return error_with(ErrorCode::bad_request, "no way '{}': there are {}", name, names);
+        return bad_request("no way '{}': there are {}", name, names);
     };
     std::vector<Way> chosen;
     if (!checks.reference.empty()) {
