@@ -6,7 +6,9 @@ import argparse
 import sys
 from typing import Optional, Sequence
 
-from . import _eval, _explore, _map, _plot
+from gloved_explore import explore, plot, word_map
+
+from . import _eval
 from ._command import Parser, run
 from ._version import __version__
 
@@ -17,7 +19,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gloved {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (_plot, _explore, _map, _eval):
+    for command in (plot, explore, word_map, _eval):
         command.add_to(commands)
     return parser
 

@@ -13,8 +13,8 @@ from typing import Any, Callable, Dict, List
 
 import gloved
 from gloved import KeyedVectors
-from gloved._explore_answers import Answers
-from gloved._neighborhood import gather
+from gloved_explore.answers import Answers
+from gloved_explore.neighborhood import gather
 
 COUNT = 300
 DIM = 4

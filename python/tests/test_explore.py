@@ -27,7 +27,8 @@ import pytest
 import gloved
 from conftest import REPOSITORY, Daemon, run_process
 from fake import Peer, serving
-from gloved import _explore_answers, _explore_server
+from gloved_explore.answers import Answers, _words, typed
+from gloved_explore.server import PageServer
 
 numpy = pytest.importorskip("numpy", reason="explore needs numpy (package python3-numpy)")
 
@@ -214,7 +215,7 @@ def test_strange_replies_are_told_on_the_page(near: bytes, vec: bytes, told: str
             peer.send(reply.replace(b"%s", head))
 
     with serving(script) as server, gloved.Client(server.socket) as client:
-        answer = _explore_answers.Answers(client).ask("near", {"q": "a"})
+        answer = Answers(client).ask("near", {"q": "a"})
     assert told in answer["error"]
 
 
@@ -372,11 +373,11 @@ def test_large_and_broken_requests_are_refused(explorer: Explorer) -> None:
 
 
 @pytest.fixture
-def page(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> Iterator[_explore_server.PageServer]:
+def page(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> Iterator[PageServer]:
     """A server in this process, where strangers have 0.3 seconds."""
-    monkeypatch.setattr(_explore_server, "_STRANGER_SECONDS", 0.3, raising=False)
+    monkeypatch.setattr("gloved_explore.server._STRANGER_SECONDS", 0.3, raising=False)
     with gloved.Client(daemon.socket) as client:
-        server = _explore_server.PageServer(_explore_answers.Answers(client), 0)
+        server = PageServer(Answers(client), 0)
         with server:
             thread = threading.Thread(target=server.serve_forever, args=(0.01,))
             thread.start()
@@ -385,7 +386,7 @@ def page(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> Iterator[_explore_s
             thread.join()
 
 
-def status_of(page: _explore_server.PageServer, path: str) -> int:
+def status_of(page: PageServer, path: str) -> int:
     connection = http.client.HTTPConnection("127.0.0.1", page.server_port, timeout=5)
     try:
         connection.request("GET", path)
@@ -394,7 +395,7 @@ def status_of(page: _explore_server.PageServer, path: str) -> int:
         connection.close()
 
 
-def test_connections_without_the_token_lock_nobody_out(page: _explore_server.PageServer) -> None:
+def test_connections_without_the_token_lock_nobody_out(page: PageServer) -> None:
     address = ("127.0.0.1", page.server_port)
     with contextlib.ExitStack() as stack:
         for _ in range(200):
@@ -405,7 +406,7 @@ def test_connections_without_the_token_lock_nobody_out(page: _explore_server.Pag
             assert status_of(page, "/") == 403
 
 
-def test_a_connection_has_to_show_the_token_soon(page: _explore_server.PageServer) -> None:
+def test_a_connection_has_to_show_the_token_soon(page: PageServer) -> None:
     with socket.create_connection(("127.0.0.1", page.server_port), timeout=5) as peer:
         begun = time.monotonic()
         with contextlib.suppress(OSError):
@@ -416,7 +417,7 @@ def test_a_connection_has_to_show_the_token_soon(page: _explore_server.PageServe
         assert time.monotonic() - begun < 3
 
 
-def test_a_connection_that_has_the_token_may_be_idle(page: _explore_server.PageServer) -> None:
+def test_a_connection_that_has_the_token_may_be_idle(page: PageServer) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", page.server_port, timeout=5)
     connection.request("GET", page.path)
     connection.getresponse().read()
@@ -428,7 +429,7 @@ def test_a_connection_that_has_the_token_may_be_idle(page: _explore_server.PageS
 
 
 def test_threads_that_cannot_start_leave_room(
-    page: _explore_server.PageServer, monkeypatch: pytest.MonkeyPatch
+    page: PageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -501,8 +502,8 @@ def test_each_word_can_be_typed_as_it_is_shown(serve_text: Callable[[bytes], Dae
 
 def test_typed_words_are_the_words() -> None:
     for word in ("king", "a b", '"', "\\", "caf\udce9", "\udce9\\x41", "x\x7f", "日本", "-", "\t"):
-        assert _explore_answers._words(_explore_answers.typed(word)) == [word]
-    assert _explore_answers._words(' a  "b c"\t"\\x41\\xe6\\xbc\\xa2" -') == ["a", "b c", "A漢", "-"]
+        assert _words(typed(word)) == [word]
+    assert _words(' a  "b c"\t"\\x41\\xe6\\xbc\\xa2" -') == ["a", "b c", "A漢", "-"]
 
 
 def run(daemon: Optional[Daemon], *options: str) -> Tuple[int, str]:

@@ -13,7 +13,7 @@ from conftest import Daemon
 
 import gloved
 from gloved import KeyedVectors, _snapshot
-from gloved._map import _neighbors, _read, _tell_searches
+from gloved_explore.word_map import _neighbors, _read, _tell_searches
 from gloved._one_model import OneModel
 from gloved._wire import Conversation, Request
 

@@ -13,7 +13,8 @@ import pytest
 
 import gloved
 from conftest import Daemon, run_command, run_process
-from gloved import __main__, _map
+from gloved import __main__
+from gloved_explore import word_map
 
 numpy = pytest.importorskip("numpy", reason="map needs numpy (package python3-numpy)")
 
@@ -106,7 +107,7 @@ def test_long_work_tells_how_far_it_is(
     stored: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(_map, "_SECONDS_BETWEEN_TOLD", 0.0)
+    monkeypatch.setattr(word_map, "_SECONDS_BETWEEN_TOLD", 0.0)
     path = str(tmp_path / "words.jsonl")
     assert __main__.main(["map", "--socket", stored.socket, "-k", "7", "-o", path]) == 0
     told = capsys.readouterr().err.splitlines()

@@ -17,7 +17,7 @@ from conftest import Daemon
 
 import gloved
 from gloved import KeyedVectors, requests
-from gloved._explore_answers import Answers
+from gloved_explore.answers import Answers
 from gloved._wire import Request, parse_reply
 
 # Each of them stands for a word of a model below, if a model can have it.

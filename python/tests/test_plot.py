@@ -13,7 +13,7 @@ import pytest
 
 import gloved
 from conftest import REPOSITORY, Daemon, run_command, run_process
-from gloved import _neighborhood, _picture, _projection
+from gloved_explore import neighborhood, picture, projection
 
 numpy = pytest.importorskip("numpy", reason="plot needs numpy (package python3-numpy)")
 pytest.importorskip("matplotlib", reason="plot needs matplotlib (package python3-matplotlib)")
@@ -80,7 +80,7 @@ def test_the_same_words_give_the_same_bytes(daemon: Daemon, tmp_path: Path, form
 
 
 def test_analogies_are_arrows_to_their_answers(client: gloved.Client) -> None:
-    found = _neighborhood.gather(
+    found = neighborhood.gather(
         client, [], analogies=[("man", "king", "woman"), ("france", "paris", "italy")]
     )
     words = [place.word for place in found.places]
@@ -91,7 +91,7 @@ def test_analogies_are_arrows_to_their_answers(client: gloved.Client) -> None:
 
 
 def test_words_come_once(client: gloved.Client) -> None:
-    found = _neighborhood.gather(
+    found = neighborhood.gather(
         client, ["king", "queen", "king"], k=10, extra=["snake", "queen"]
     )
     words = [place.word for place in found.places]
@@ -111,10 +111,10 @@ def test_words_come_once(client: gloved.Client) -> None:
 def test_components_are_those_of_the_covariance(
     monkeypatch: pytest.MonkeyPatch, chunk_rows: int
 ) -> None:
-    monkeypatch.setattr(_projection, "_CHUNK_ROWS", chunk_rows)
+    monkeypatch.setattr(projection, "_CHUNK_ROWS", chunk_rows)
     random = numpy.random.default_rng(3)
     vectors = random.normal(size=(40, 12)) * numpy.linspace(3, 0.2, 12)
-    found = _projection.by_components(vectors)
+    found = projection.by_components(vectors)
     rows = vectors / numpy.linalg.norm(vectors, axis=1, keepdims=True)
     values, axes = numpy.linalg.eigh(numpy.cov(rows.T))
     for place in range(2):
@@ -135,9 +135,9 @@ def test_few_words_are_drawn_too(daemon: Daemon, tmp_path: Path, count: int) -> 
 
 
 def test_labels_cover_each_other_as_little_as_may_be(client: gloved.Client) -> None:
-    found = _neighborhood.gather(client, ["king", "paris", "snake"], k=10)
-    projection = _projection.by_components(found.vectors)
-    drawing = _picture._Drawing(found, projection, "")
+    found = neighborhood.gather(client, ["king", "paris", "snake"], k=10)
+    places = projection.by_components(found.vectors)
+    drawing = picture._Drawing(found, places, "")
     drawing.draw()
     labels = [each for each in drawing._axes.texts if each.get_text()]
     assert len(labels) == len(found.places)
@@ -220,7 +220,7 @@ def test_files_of_others_stay(daemon: Daemon, tmp_path: Path) -> None:
     refused(plot(daemon, "king", "-o", str(path)), "is not a file that this command made")
     assert path.read_text() == "<svg>mine</svg>"
     assert plot(daemon, "king", "-o", str(path), "--force").returncode == 0
-    assert _picture.MARK in path.read_bytes()
+    assert picture.MARK in path.read_bytes()
     for name in ("vectors.tsv", "metadata.tsv"):
         directory = tmp_path / name.split(".")[0]
         directory.mkdir()

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Callable, Iterable
 
-from ._command import Fault
+from gloved._command import Fault
 
 
 def refuse_foreign(path: Path, is_own: Callable[[Path], bool], force: bool) -> None:

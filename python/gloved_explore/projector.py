@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from ._command import visible
-from ._neighborhood import Neighborhood
+from gloved._command import visible
+
+from .neighborhood import Neighborhood
 
 NAMES = ("vectors.tsv", "metadata.tsv")
 HEADER = "word\trank\tasked\n"

@@ -6,7 +6,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Any, Iterator
 
-from ._vectors import numpy
+from gloved._vectors import numpy
 
 
 @dataclass(frozen=True)

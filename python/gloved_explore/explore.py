@@ -9,10 +9,11 @@ import webbrowser
 from threading import Thread
 from typing import Any
 
-from ._command import Commands, Fault, new_command, whole_number
-from ._explore_answers import Answers
-from ._vectors import numpy
-from .client import Client
+from gloved._command import Commands, Fault, new_command, whole_number
+from gloved._vectors import numpy
+from gloved.client import Client
+
+from .answers import Answers
 
 _EXPLORE = """Serves a page to walk through a model: words and expressions with their neighbours
 as you type, a map of them, analogies, the odd one out, and the similarity of two words.
@@ -54,7 +55,7 @@ def _run(options: argparse.Namespace) -> None:
     if numpy is None:
         raise Fault("explore needs numpy (package python3-numpy)")
     # http.server is imported by this command alone.
-    from ._explore_server import ADDRESS, PageServer
+    from .server import ADDRESS, PageServer
 
     signal.signal(signal.SIGTERM, _interrupt)
     with Client(options.socket, retries=0) as client:

@@ -7,9 +7,10 @@ import importlib
 import io
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from ._command import visible
-from ._neighborhood import Neighborhood
-from ._projection import Projection
+from gloved._command import visible
+
+from .neighborhood import Neighborhood
+from .projection import Projection
 
 MARK = b"gloved plot"
 """Is in the first bytes of every picture: so plot knows its own files."""

@@ -8,13 +8,14 @@ import warnings
 from pathlib import Path
 from typing import Callable, Dict, List, Optional, Tuple
 
-from . import _files, _picture, _projection, _projector
-from ._command import Commands, Fault, new_command, say, whole_number
-from ._lines import lines_of
-from ._neighborhood import Analogy, Lookup, Neighborhood, gather
-from ._vectors import numpy
-from .client import Client
-from .errors import UnknownWord
+from gloved._command import Commands, Fault, new_command, say, whole_number
+from gloved._lines import lines_of
+from gloved._vectors import numpy
+from gloved.client import Client
+from gloved.errors import UnknownWord
+
+from . import files, picture, projection, projector
+from .neighborhood import Analogy, Lookup, Neighborhood, gather
 
 _FORMS = ("svg", "png", "html")
 
@@ -85,13 +86,13 @@ def _words_of(file: Optional[str]) -> Dict[str, int]:
 
 def _is_own_picture(path: Path) -> bool:
     with path.open("rb") as file:
-        return _picture.MARK in file.read(4096)
+        return picture.MARK in file.read(4096)
 
 
 def _is_own_table(path: Path) -> bool:
     # vectors.tsv has no place for a mark: it belongs to the metadata beside it.
     with path.with_name("metadata.tsv").open("rb") as file:
-        return file.readline() == _projector.HEADER.encode()
+        return file.readline() == projector.HEADER.encode()
 
 
 def _check_files(options: argparse.Namespace) -> None:
@@ -100,16 +101,16 @@ def _check_files(options: argparse.Namespace) -> None:
     if options.output is not None:
         checks.append((Path(options.output), _is_own_picture))
     if options.tsv is not None:
-        checks += [(Path(options.tsv, name), _is_own_table) for name in _projector.NAMES]
+        checks += [(Path(options.tsv, name), _is_own_table) for name in projector.NAMES]
     for path, is_own in checks:
-        _files.refuse_foreign(path, is_own, options.force)
+        files.refuse_foreign(path, is_own, options.force)
 
 
-def _project(options: argparse.Namespace, found: Neighborhood) -> _projection.Projection:
+def _project(options: argparse.Namespace, found: Neighborhood) -> projection.Projection:
     if options.method == "pca":
-        return _projection.by_components(found.vectors)
+        return projection.by_components(found.vectors)
     try:
-        return _projection.by_tsne(found.vectors, options.seed)
+        return projection.by_tsne(found.vectors, options.seed)
     except ImportError:
         raise Fault("--method tsne needs sklearn (package python3-sklearn)") from None
 
@@ -169,11 +170,11 @@ def _run(options: argparse.Namespace) -> None:
     _tell(found)
     if options.output is not None:
         try:
-            data = _picture.picture(found, _project(options, found), _title(options, found), form)
+            data = picture.picture(found, _project(options, found), _title(options, found), form)
         except ImportError:
             raise Fault("plot needs matplotlib (package python3-matplotlib)") from None
-        _files.replace(Path(options.output), [data])
+        files.replace(Path(options.output), [data])
     if options.tsv is not None:
         Path(options.tsv).mkdir(parents=True, exist_ok=True)
-        for name, data in zip(_projector.NAMES, _projector.tables(found)):
-            _files.replace(Path(options.tsv, name), [data])
+        for name, data in zip(projector.NAMES, projector.tables(found)):
+            files.replace(Path(options.tsv, name), [data])

@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Set, Tuple
 from urllib.parse import parse_qs, urlsplit
 
-from ._command import say
-from ._explore_answers import Answers
+from gloved._command import say
+
+from .answers import Answers
 
 ADDRESS = "127.0.0.1"
 # Other names may be those of a page that resolves to this machine (DNS rebinding). The port may be
@@ -43,7 +44,7 @@ _STRANGER_SECONDS = 5
 
 def _page() -> Tuple[bytes, str]:
     """The page, and the policy that lets its own script and style run, and nothing else."""
-    data = Path(__file__).with_name("_explore_page.html").read_bytes()
+    data = Path(__file__).with_name("page.html").read_bytes()
     hashes = {}
     for tag in (b"script", b"style"):
         (content,) = re.findall(b"<%s>(.*?)</%s>" % (tag, tag), data, re.DOTALL)

@@ -11,13 +11,15 @@ import warnings
 from pathlib import Path
 from typing import Any, Iterable, Iterator, List, Optional, Tuple, TypeVar
 
-from . import _files, _projection, _reply, _snapshot, requests
-from ._command import Commands, Fault, new_command, say, visible, whole_number
-from ._one_model import OneModel
-from ._vectors import numpy
-from ._wire import Request
-from .client import Client
-from .errors import Internal, ZeroVector
+from gloved import _reply, _snapshot, requests
+from gloved._command import Commands, Fault, new_command, say, visible, whole_number
+from gloved._one_model import OneModel
+from gloved._vectors import numpy
+from gloved._wire import Request
+from gloved.client import Client
+from gloved.errors import Internal, ZeroVector
+
+from . import files, projection
 
 _MAP = """Writes the words of a model with places on a plane and their nearest words, a line of
 JSON each, as embedding-atlas reads them.
@@ -120,7 +122,7 @@ def _neighbors(
     return ids, distances
 
 
-def _by_umap(vectors: Any, ids: Any, distances: Any, seed: int) -> _projection.Projection:
+def _by_umap(vectors: Any, ids: Any, distances: Any, seed: int) -> projection.Projection:
     """UMAP (McInnes, Healy and Melville, 2018) of known neighbours, by umap-learn."""
     try:
         umap = importlib.import_module("umap")
@@ -138,11 +140,11 @@ def _by_umap(vectors: Any, ids: Any, distances: Any, seed: int) -> _projection.P
     model = umap.UMAP(
         n_neighbors=k,
         metric="precomputed",
-        init=_projection.by_components(vectors).points,
+        init=projection.by_components(vectors).points,
         random_state=seed,
     )
     warnings.filterwarnings("ignore", category=UserWarning, module="umap")
-    return _projection.Projection(
+    return projection.Projection(
         numpy.asarray(model.fit_transform(known.maximum(known.T)), dtype="f8"),
         f"UMAP of {k} neighbours, seed {seed}",
     )
@@ -196,7 +198,7 @@ def _run(options: argparse.Namespace) -> None:
     if path.suffix != ".jsonl":
         # embedding-atlas tells the form by the name.
         raise Fault(f"-o takes a name that ends with .jsonl, not {options.output!r}")
-    _files.refuse_foreign(path, _is_own, options.force)
+    files.refuse_foreign(path, _is_own, options.force)
     with Client(options.socket, model=options.model) as client:
         _tell_searches(client, options)
         # All of it is of one model: if it is replaced, the work has to begin again.
@@ -207,9 +209,9 @@ def _run(options: argparse.Namespace) -> None:
             raise Fault("a map needs two words or more")
         ids, distances = _neighbors(one_model, snapshot, count, k)
     if options.method == "umap":
-        projection = _by_umap(vectors, ids, distances, options.seed)
+        places = _by_umap(vectors, ids, distances, options.seed)
     else:
-        projection = _projection.by_components(vectors)
-    lines = _lines(snapshot.words[:count], projection.points, ids, distances)
-    _files.replace(path, _Progress("lines", count).watch(lines))
-    print(f"{path}: {count:,} words, {projection.caption}", file=sys.stderr)
+        places = projection.by_components(vectors)
+    lines = _lines(snapshot.words[:count], places.points, ids, distances)
+    files.replace(path, _Progress("lines", count).watch(lines))
+    print(f"{path}: {count:,} words, {places.caption}", file=sys.stderr)

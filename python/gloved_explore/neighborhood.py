@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
-from . import requests
-from ._one_model import OneModel, of_one_model
-from ._snapshot import chunks, rows
-from .client import Client
-from .results import Answer, Word
+from gloved import requests
+from gloved._one_model import OneModel, of_one_model
+from gloved._snapshot import chunks, rows
+from gloved.client import Client
+from gloved.results import Answer, Word
 
 Analogy = Tuple[str, str, str]
 

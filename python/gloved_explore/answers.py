@@ -10,15 +10,17 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from . import _projection, requests
-from ._command import visible
-from ._one_model import OneModel, of_one_model
-from ._vectors import numpy
-from ._wire import parse_reply, quote
-from .client import Client
-from .errors import GlovedError, TooLong, UnknownWord
-from .requests import Expression
-from .results import Answer, Info, Neighbor
+from gloved import requests
+from gloved._command import visible
+from gloved._one_model import OneModel, of_one_model
+from gloved._vectors import numpy
+from gloved._wire import parse_reply, quote
+from gloved.client import Client
+from gloved.errors import GlovedError, TooLong, UnknownWord
+from gloved.requests import Expression
+from gloved.results import Answer, Info, Neighbor
+
+from . import projection
 
 MAX_K = 200
 _MAX_TERMS = 100
@@ -156,10 +158,10 @@ def _points(one_model: OneModel, model: Optional[str], drawn: _Map) -> Object:
         query = numpy.asarray(drawn.weights) @ rows[: len(drawn.weights)]
         vectors = numpy.vstack([rows, query])
         points.append({"word": "", "typed": "", "asked": True})
-    projection = _projection.by_components(vectors)
-    for point, (x, y) in zip(points, projection.points):
+    drawing = projection.by_components(vectors)
+    for point, (x, y) in zip(points, drawing.points):
         point["x"], point["y"] = round(float(x), 6), round(float(y), 6)
-    return {"points": points, "arrows": drawn.arrows, "caption": projection.caption}
+    return {"points": points, "arrows": drawn.arrows, "caption": drawing.caption}
 
 
 def _terms(info: Info) -> Tuple[List[str], List[float]]:
