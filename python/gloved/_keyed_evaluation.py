@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from . import _reply, requests
+from . import _evaluation, _reply, requests
 from ._keyed_call import Call
 from ._wire import Request
 from .errors import ZeroVector
+
+_logger = logging.getLogger(__name__)
 
 
 def _evaluated(call: Call, top: Optional[int], case_insensitive: bool) -> Dict[str, str]:
@@ -92,3 +95,45 @@ def pair_similarities(
         next(answers) if first in known and second in known else None
         for first, second, _ in pairs
     ]
+
+
+def with_total(sections: List[Dict[str, Any]]) -> Tuple[float, List[Dict[str, Any]]]:
+    """The share of right answers of all sections, and these with one of all. Logs each."""
+    total: Dict[str, Any] = {"section": "Total accuracy"}
+    for outcome in ("correct", "incorrect"):
+        total[outcome] = [each for section in sections for each in section[outcome]]
+    for section in sections:
+        _log_share(section)
+    return _log_share(total), [*sections, total]
+
+
+def _log_share(section: Dict[str, Any]) -> float:
+    correct = len(section["correct"])
+    counted = correct + len(section["incorrect"])
+    if counted == 0:
+        return 0.0
+    _logger.info(
+        "%s: %.1f%% (%d/%d)", section["section"], 100 * correct / counted, correct, counted
+    )
+    return correct / counted
+
+
+def correlations(
+    name: str,
+    lines: List[Tuple[str, str, float]],
+    similarities: List[Optional[float]],
+    dummy4unknown: bool,
+) -> Tuple[Tuple[float, float], Tuple[float, float], float]:
+    """What evaluate_word_pairs returns for the lines of the file `name`. ValueError: no pair
+    counts, or only one."""
+    gold, ours = [], []
+    for (_, _, score), similarity in zip(lines, similarities):
+        if similarity is not None or dummy4unknown:
+            gold.append(score)
+            ours.append(similarity or 0.0)
+    if not gold:
+        raise ValueError(f"{name}: no pair has both words in the model")
+    unknown_percent = 100 * similarities.count(None) / len(lines)
+    pearson, spearman = _evaluation.pearson(gold, ours), _evaluation.spearman(gold, ours)
+    _logger.info("%s: Pearson %.4f, Spearman %.4f", name, pearson[0], spearman[0])
+    return pearson, spearman, unknown_percent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 from numbers import Integral
 from typing import Any, Iterable, Iterator, List, Optional, Tuple
@@ -13,6 +14,8 @@ from ._wire import Request, line, quote
 from .errors import BadRequest, GlovedError, TooLong, UnknownWord, ZeroVector, copy_to_raise
 
 Hits = List[Tuple[str, float]]
+
+_logger = logging.getLogger(__name__)
 
 _COSMUL_EPSILON = 0.000001
 
@@ -203,3 +206,22 @@ def _closer_of_all(
         for word, cosine in zip(snapshot.words, cosines)
         if word != first and exact.get(word, cosine) > exact[second]
     ]
+
+
+def by_centrality(call: Call, keys: List[Any], use_norm: bool) -> List[Tuple[float, Any]]:
+    """rank_by_centrality() of keys."""
+    words = call.known(keys)
+    used = [key for key, word in zip(keys, words) if word is not None]
+    if not used:
+        raise ValueError("no word of the list is in the model")
+    if len(used) < len(keys):
+        unknown = [key for key, word in zip(keys, words) if word is None]
+        _logger.warning("words that are not in the model are left out: %s", unknown)
+    vectors = call.vectors([word for word in words if word is not None])
+    if use_norm:
+        vectors = [_vectors.unit(vector) for vector in vectors]
+    ones = [1.0] * len(used)
+    mean = _vectors.unit(_vectors.weighted_sum(vectors, ones, len(vectors[0])))
+    scores = [_vectors.dot(vector, mean) for vector in vectors]
+    # An int and a str cannot be compared where scores are equal, as those of two words are.
+    return sorted(zip(scores, used), key=lambda each: (each[0], str(each[1])), reverse=True)

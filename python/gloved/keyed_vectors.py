@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from numbers import Integral
 from typing import (
     TYPE_CHECKING,
@@ -20,12 +19,12 @@ from typing import (
     Union,
 )
 
-from . import _evaluation, _snapshot, _socket, _vectors, requests
+from . import _evaluation, _keyed_near, _snapshot, _socket, _vectors, requests
 from ._keyed_absent import OTHER_MODEL, ExplainsAbsent, explain_absent
 from ._keyed_arguments import keys_of, refuse_all, top_of, weighted_keys
 from ._keyed_call import Call, is_askable, is_key
-from ._keyed_evaluation import analogy_sections, pair_similarities
-from ._keyed_near import Hits, closer_than, index_of, nearest, nearest_cosmul, nearest_each, rank
+from ._keyed_evaluation import analogy_sections, correlations, pair_similarities, with_total
+from ._keyed_near import Hits
 from ._one_model import of_one_model
 from .client import Client
 from .errors import TooLong, UnknownWord, ZeroVector
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Key = Union[str, int]
-
-_logger = logging.getLogger(__name__)
 
 
 class KeyedVectors(metaclass=ExplainsAbsent):
@@ -148,7 +145,7 @@ class KeyedVectors(metaclass=ExplainsAbsent):
         Returns the default, if it is not None, for an unknown key. An int that is an index is
         returned as it is. UnknownWord: the key is unknown.
         """
-        return self._call(lambda call: index_of(call, key, default))
+        return self._call(lambda call: _keyed_near.index_of(call, key, default))
 
     def has_index_for(self, key: Key) -> bool:
         """Whether the model has the key."""
@@ -291,7 +288,7 @@ class KeyedVectors(metaclass=ExplainsAbsent):
         if not keys:
             raise ValueError("there are no keys to search with")
         top = top_of(restrict_vocab) or top_of(clip_end, "clip_end")
-        return self._call(lambda call: nearest(call, keys, weights, call.k(topn), top))
+        return self._call(lambda call: _keyed_near.nearest(call, keys, weights, call.k(topn), top))
 
     def similar_by_word(
         self, word: Key, topn: Optional[int] = 10, restrict_vocab: Optional[int] = None
@@ -332,7 +329,9 @@ class KeyedVectors(metaclass=ExplainsAbsent):
         refuse_all(topn, "1 - distances(word) has them, in the order of index_to_key")
         if topn < 1:
             return ([] for _ in words)
-        return nearest_each(self._cache, words, topn, top_of(restrict_vocab), ignore_missing)
+        return _keyed_near.nearest_each(
+            self._cache, words, topn, top_of(restrict_vocab), ignore_missing
+        )
 
     def most_similar_cosmul(
         self,
@@ -362,7 +361,7 @@ class KeyedVectors(metaclass=ExplainsAbsent):
                 hash(key)  # TypeError: a list, or a pair of a vector, is no key at all.
                 raise ValueError(f"most_similar_cosmul takes keys without weights, not {key!r}")
         top = top_of(restrict_vocab)
-        return self._call(lambda call: nearest_cosmul(call, keys, positives, topn, top))
+        return self._call(lambda call: _keyed_near.nearest_cosmul(call, keys, positives, topn, top))
 
     # Comparisons
 
@@ -409,7 +408,7 @@ class KeyedVectors(metaclass=ExplainsAbsent):
 
         UnknownWord: a key is unknown.
         """
-        return self._call(lambda call: rank(call, call.word(key1), call.word(key2)))
+        return self._call(lambda call: _keyed_near.rank(call, call.word(key1), call.word(key2)))
 
     def closer_than(self, key1: Key, key2: Key) -> List[str]:
         """The words that are closer to key1 than key2 is, most frequent first.
@@ -417,7 +416,9 @@ class KeyedVectors(metaclass=ExplainsAbsent):
         If they are more than the daemon's max_k, all vectors are read: see `vectors`.
         UnknownWord: a key is unknown.
         """
-        return self._call(lambda call: closer_than(call, call.word(key1), call.word(key2)))
+        return self._call(
+            lambda call: _keyed_near.closer_than(call, call.word(key1), call.word(key2))
+        )
 
     def doesnt_match(self, words: Iterable[Key]) -> Key:
         """The word that does not match the others: the one with the smallest cosine to their mean.
@@ -443,26 +444,7 @@ class KeyedVectors(metaclass=ExplainsAbsent):
         out. ValueError: no word is known.
         """
         listed = list(words)
-
-        def ask(call: Call) -> Tuple[List[Optional[str]], Any]:
-            known = call.known(listed)
-            words = [word for word in known if word is not None]
-            if not words:
-                raise ValueError("no word of the list is in the model")
-            return known, call.vectors(words)
-
-        known, vectors = self._call(ask)
-        used = [key for key, word in zip(listed, known) if word is not None]
-        if len(used) < len(listed):
-            unknown = [key for key, word in zip(listed, known) if word is None]
-            _logger.warning("words that are not in the model are left out: %s", unknown)
-        if use_norm:
-            vectors = [_vectors.unit(vector) for vector in vectors]
-        ones = [1.0] * len(used)
-        mean = _vectors.unit(_vectors.weighted_sum(vectors, ones, len(vectors[0])))
-        scores = [_vectors.dot(vector, mean) for vector in vectors]
-        # An int and a str cannot be compared where scores are equal, as those of two words are.
-        return sorted(zip(scores, used), key=lambda each: (each[0], str(each[1])), reverse=True)
+        return self._call(lambda call: _keyed_near.by_centrality(call, listed, use_norm))
 
     def most_similar_to_given(self, key1: Key, keys_list: Sequence[Key]) -> Key:
         """The key of a list that is nearest to key1: the first of equal ones.
@@ -515,7 +497,7 @@ class KeyedVectors(metaclass=ExplainsAbsent):
 
         def ask(call: Call) -> float:
             a, b = call.word(wa), call.word(wb)
-            near = nearest(call, [a], [1.0], call.k(topn), None)
+            near = _keyed_near.nearest(call, [a], [1.0], call.k(topn), None)
             if not near:
                 raise ValueError("the word has no neighbours to compare with")
             return call.similarity(a, b) / sum(score for _, score in near)
@@ -554,15 +536,11 @@ class KeyedVectors(metaclass=ExplainsAbsent):
         top = top_of(restrict_vocab)
         read = list(_evaluation.analogies(analogies, case_insensitive))
 
-        sections = self._call(
-            lambda call: analogy_sections(call, read, top, case_insensitive, dummy4unknown)
+        return with_total(
+            self._call(
+                lambda call: analogy_sections(call, read, top, case_insensitive, dummy4unknown)
+            )
         )
-        total: Dict[str, Any] = {"section": "Total accuracy"}
-        for outcome in ("correct", "incorrect"):
-            total[outcome] = [each for section in sections for each in section[outcome]]
-        for section in sections:
-            _log_share(section)
-        return _log_share(total), [*sections, total]
 
     def evaluate_word_pairs(
         self,
@@ -592,28 +570,7 @@ class KeyedVectors(metaclass=ExplainsAbsent):
         similarities = self._call(
             lambda call: pair_similarities(call, lines, top, case_insensitive)
         )
-        gold, ours = [], []
-        for (_, _, score), similarity in zip(lines, similarities):
-            if similarity is not None or dummy4unknown:
-                gold.append(score)
-                ours.append(similarity or 0.0)
-        if not gold:
-            raise ValueError(f"{pairs}: no pair has both words in the model")
-        unknown_percent = 100 * similarities.count(None) / len(lines)
-        pearson, spearman = _evaluation.pearson(gold, ours), _evaluation.spearman(gold, ours)
-        _logger.info("%s: Pearson %.4f, Spearman %.4f", pairs, pearson[0], spearman[0])
-        return pearson, spearman, unknown_percent
-
-
-def _log_share(section: Dict[str, Any]) -> float:
-    correct = len(section["correct"])
-    counted = correct + len(section["incorrect"])
-    if counted == 0:
-        return 0.0
-    _logger.info(
-        "%s: %.1f%% (%d/%d)", section["section"], 100 * correct / counted, correct, counted
-    )
-    return correct / counted
+        return correlations(str(pairs), lines, similarities, dummy4unknown)
 
 
 def connect(
