@@ -27,12 +27,14 @@ class CaseIndex {
     /// accents composed, and decomposed (common/unicode_form.hpp).
     std::optional<format::Row> find_in_other_case(std::string_view word) const;
 
+    /// Longer words differ from every word of the model in more than case.
+    std::size_t max_word_bytes() const { return max_word_bytes_; }
     /// Bytes of memory that the index holds besides the model: 4 for each word in mixed case.
     std::size_t size_bytes() const { return rows_.capacity() * sizeof(format::Row); }
 
   private:
     const format::Model* model_;
-    std::size_t max_word_bytes_ = 0;  // longer words differ from every word in more than case
+    std::size_t max_word_bytes_ = 0;
     // Ordered by case folding. A word that is its own case folding, or that in upper case or
     // capitalized, is not among them: `find` looks those up in the model.
     std::vector<format::Row> rows_;

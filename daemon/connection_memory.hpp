@@ -89,8 +89,9 @@ inline std::size_t expected_answer_bytes(const wire::Request& request, const for
         case wire::Verb::near:
         case wire::Verb::nearvec:
         case wire::Verb::analogy:
-        case wire::Verb::prefix:
             return lines * sizeof(kernels::Hit);
+        case wire::Verb::prefix:
+            return lines * sizeof(kernels::Row);
         case wire::Verb::vec:
             return request.words.size() * sizeof(kernels::Row);
         case wire::Verb::matrix:

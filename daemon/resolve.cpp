@@ -260,13 +260,10 @@ Result<Lines> keys_with_prefix(const wire::Request& request, const ModelPointer&
     const std::size_t k = std::min(request.options.k, rows.size());
     std::partial_sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(k), rows.end(),
                       [&](kernels::Row a, kernels::Row b) { return ranks[a] < ranks[b]; });
-    std::vector<kernels::Hit> hits;
-    hits.reserve(k);
-    for (std::size_t i = 0; i < k; ++i) hits.push_back({rows[i], 0});
+    rows.resize(k);
+    rows.shrink_to_fit();  // an empty prefix matches all words
     return Lines{
-        k,
-        {},
-        std::make_unique<HitLines>(form, std::move(hits), request.options.fields, model, false)};
+        k, {}, std::make_unique<RowLines>(form, std::move(rows), request.options.fields, model)};
 }
 
 std::vector<kernels::Row> rows_of(const std::vector<kernels::WeightedRow>& terms) {

@@ -38,6 +38,7 @@ class ListeningSocket {
     ListeningSocket& operator=(ListeningSocket&&) = delete;
     ~ListeningSocket() { remove_path(); }
 
+    int fd() const { return fd_.get(); }
     /// Gives the descriptor to the caller. The object still removes the path in the end.
     int release_fd() { return fd_.release(); }
     /// Whether `bind` made the socket, so that no other process listens on it.

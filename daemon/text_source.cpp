@@ -61,10 +61,8 @@ void WordLines::append_fields(kernels::Row row, wire::LineWriter& line) const {
 }
 
 HitLines::HitLines(wire::Form form, std::vector<kernels::Hit> hits, std::vector<wire::Field> fields,
-                   std::shared_ptr<const format::Model> model, bool with_score)
-    : WordLines(form, std::move(fields), std::move(model)),
-      hits_(std::move(hits)),
-      with_score_(with_score) {
+                   std::shared_ptr<const format::Model> model)
+    : WordLines(form, std::move(fields), std::move(model)), hits_(std::move(hits)) {
     // Engines sort candidates in place, so the capacity may be many times the size.
     if (hits_.capacity() > 2 * hits_.size()) hits_.shrink_to_fit();
 }
@@ -74,8 +72,20 @@ std::size_t HitLines::held_bytes() const {
 }
 
 void HitLines::append_columns(std::size_t number, wire::LineWriter& line) const {
-    if (with_score_) line.score("score", hits_[number].score);
+    line.score("score", hits_[number].score);
     append_fields(hits_[number].row, line);
+}
+
+RowLines::RowLines(wire::Form form, std::vector<kernels::Row> rows, std::vector<wire::Field> fields,
+                   std::shared_ptr<const format::Model> model)
+    : WordLines(form, std::move(fields), std::move(model)), rows_(std::move(rows)) {}
+
+std::size_t RowLines::held_bytes() const {
+    return sizeof *this + rows_.capacity() * sizeof(kernels::Row);
+}
+
+void RowLines::append_columns(std::size_t number, wire::LineWriter& line) const {
+    append_fields(rows_[number], line);
 }
 
 PresenceLines::PresenceLines(wire::Form form, const std::vector<std::string>& words,

@@ -72,12 +72,11 @@ class WordLines : public TextSource {
     std::size_t written_of_word_ = 0;  // bytes of its word; 0: the line has not begun
 };
 
-/// The lines of NEAR, NEARVEC and ANALOGY: word, score, and the requested fields of each hit; those
-/// of PREFIX have no score.
+/// The lines of NEAR, NEARVEC and ANALOGY: word, score, and the requested fields of each hit.
 class HitLines : public WordLines {
   public:
     HitLines(wire::Form form, std::vector<kernels::Hit> hits, std::vector<wire::Field> fields,
-             std::shared_ptr<const format::Model> model, bool with_score = true);
+             std::shared_ptr<const format::Model> model);
     std::size_t held_bytes() const override;
 
   private:
@@ -88,7 +87,6 @@ class HitLines : public WordLines {
     void append_columns(std::size_t number, wire::LineWriter& line) const override;
 
     std::vector<kernels::Hit> hits_;
-    const bool with_score_;
 };
 
 /// The line of ODD: a word or a group, and its score.
@@ -108,6 +106,21 @@ class OddLine : public WordLines {
 
     const std::string text_;
     const double score_;
+};
+
+/// The lines of PREFIX: word and the requested fields of each row.
+class RowLines : public WordLines {
+  public:
+    RowLines(wire::Form form, std::vector<kernels::Row> rows, std::vector<wire::Field> fields,
+             std::shared_ptr<const format::Model> model);
+    std::size_t held_bytes() const override;
+
+  private:
+    std::size_t count() const override { return rows_.size(); }
+    std::string_view word(std::size_t number) const override { return model().key(rows_[number]); }
+    void append_columns(std::size_t number, wire::LineWriter& line) const override;
+
+    std::vector<kernels::Row> rows_;
 };
 
 /// The lines of HAS: each word of the request, whether the model has it, with lists whether all of
