@@ -19,6 +19,7 @@
 #include "cli/signals.hpp"
 #include "client/query_line.hpp"
 #include "common/error_with.hpp"
+#include "common/files.hpp"
 #include "common/wire/request.hpp"
 
 namespace gloved::client {
@@ -109,6 +110,9 @@ Result<Connection> Connection::open(const std::vector<std::string>& paths,
             std::tie(socket, fault) = connect_once(path);
         }
         if (fault == 0) return Connection(std::move(socket), path, timeout);
+        // The daemon has nothing to do with it.
+        if (fault == EMFILE || fault == ENFILE || fault == ENOMEM || fault == ENOBUFS)
+            return system_error(path, "cannot make a socket", fault);
         tried += fmt::format("{}{} ({})", tried.empty() ? "" : ", ", path, reason(fault));
         if (fault == EACCES && denied.empty()) denied = path;
     }

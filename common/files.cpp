@@ -10,7 +10,6 @@
 #include <system_error>
 
 #include "common/error_with.hpp"
-#include "common/process_memory.hpp"
 #include "common/quoting.hpp"
 
 namespace gloved {
@@ -100,7 +99,6 @@ Result<MappedFile> MappedFile::map(int fd, std::size_t size_bytes, const std::st
     if (size_bytes == 0) return MappedFile();
     void* data = ::mmap(nullptr, size_bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (data == MAP_FAILED) return system_error(path, "cannot map", errno);
-    note_mapping(data, size_bytes, path);
     return MappedFile(data, size_bytes);
 }
 
@@ -137,10 +135,7 @@ bool MappedFile::is_still(int directory_fd, const char* name) const {
 }
 
 void MappedFile::unmap() {
-    if (data_ != nullptr) {
-        forget_mapping(data_);
-        ::munmap(data_, size_);
-    }
+    if (data_ != nullptr) ::munmap(data_, size_);
     data_ = nullptr;
     size_ = 0;
     file_.reset();

@@ -3,16 +3,13 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
+#include <charconv>
 #include <fstream>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <string_view>
 
 #include "common/control_groups.hpp"
-#include "common/quoting.hpp"
 
 namespace gloved {
 namespace {
@@ -39,56 +36,6 @@ std::optional<std::uint64_t> available_in_group(const std::string& directory) {
                                 read_number(stat, "inactive_file").value_or(0);
     const std::uint64_t used = *current - std::min(*current, files);
     return *limit - std::min(*limit, used);
-}
-
-/// What note_mapping has noted. A handler of SIGBUS may read it at any time: the entry of pages
-/// that somebody reads does not change.
-class Mappings {
-  public:
-    void add(const char* begin, std::size_t bytes, const std::string& path) {
-        const std::lock_guard lock(mutex_);
-        Mapping* const unused = find(nullptr);
-        if (unused == nullptr) return;
-        unused->bytes = bytes;
-        unused->path = without_control_bytes(path);
-        unused->begin = begin;
-    }
-
-    void remove(const void* begin) {
-        const std::lock_guard lock(mutex_);
-        if (Mapping* const mapping = find(begin)) mapping->begin = nullptr;
-    }
-
-    std::string_view path_at(const void* address) const {
-        for (const Mapping& mapping : all_) {
-            const char* const begin = mapping.begin;
-            if (begin != nullptr && address >= begin && address < begin + mapping.bytes)
-                return mapping.path;
-        }
-        return {};
-    }
-
-  private:
-    struct Mapping {
-        std::atomic<const char*> begin = nullptr;  // nullptr: unused
-        std::size_t bytes = 0;
-        std::string path;
-    };
-
-    Mapping* find(const void* begin) {
-        const auto found = std::ranges::find_if(
-            all_, [&](const Mapping& mapping) { return mapping.begin == begin; });
-        return found == all_.end() ? nullptr : &*found;
-    }
-
-    std::mutex mutex_;  // of `add` and `remove`
-    std::array<Mapping, 1024> all_;
-};
-
-/// Never destroyed: threads may read mapped files until the process ends.
-Mappings& mappings() {
-    static auto& mappings = *new Mappings;
-    return mappings;
 }
 
 }  // namespace
@@ -140,13 +87,22 @@ void map_large_blocks() {
 #endif
 }
 
-void note_mapping(const void* begin, std::size_t bytes, const std::string& path) {
-    mappings().add(static_cast<const char*>(begin), bytes, path);
+std::string mapped_path(const void* address) {
+    const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        const char* const line_end = line.data() + line.size();
+        std::uintptr_t begin = 0;
+        std::uintptr_t end = 0;
+        const char* const hyphen = std::from_chars(line.data(), line_end, begin, 16).ptr;
+        if (hyphen == line_end) continue;
+        std::from_chars(hyphen + 1, line_end, end, 16);
+        if (wanted < begin || wanted >= end) continue;
+        const std::size_t slash = line.find('/');
+        return slash == std::string::npos ? std::string() : line.substr(slash);
+    }
+    return {};
 }
-
-void forget_mapping(const void* begin) { mappings().remove(begin); }
-
-std::string_view mapped_path(const void* address) { return mappings().path_at(address); }
 
 void trim_heap() {
 #ifdef __GLIBC__

@@ -1,11 +1,8 @@
-// How much memory a process has and can still get, as the kernel counts it, and which files it
-// maps.
+// How much memory a process has and can still get, and which files it maps, as the kernel tells.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "common/result.hpp"
 
@@ -39,12 +36,8 @@ void map_large_blocks();
 /// memory that was freed in it; after many reloads that adds up to megabytes.
 void trim_heap();
 
-/// Note which bytes of memory are those of a file, up to a thousand files: after it is mapped, and
-/// before it is unmapped. Any thread.
-void note_mapping(const void* begin, std::size_t bytes, const std::string& path);
-void forget_mapping(const void* begin);
-/// The path of the file at an address, with its control bytes escaped; empty if none was noted. For
-/// handlers of SIGBUS.
-std::string_view mapped_path(const void* address);
+/// The path of the file that is mapped at an address, as it is called now; empty if there is none.
+/// The kernel writes a line end in it as \012.
+std::string mapped_path(const void* address);
 
 }  // namespace gloved

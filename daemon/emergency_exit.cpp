@@ -10,9 +10,11 @@
 #include <atomic>
 #include <cstddef>
 #include <new>
+#include <string>
 #include <string_view>
 
 #include "common/process_memory.hpp"
+#include "common/quoting.hpp"
 #include "daemon/log.hpp"
 
 namespace gloved::daemon {
@@ -43,9 +45,10 @@ void on_bus_error(int number, siginfo_t* info, void* /*context*/) {
         ::raise(number);
         return;
     }
-    const std::string_view path = mapped_path(info->si_addr);
+    // Code that reads a model holds no lock of the allocator: this handler may allocate.
+    const std::string path = mapped_path(info->si_addr);
     exit_with(
-        path.empty() ? "a mapped file" : path,
+        path.empty() ? "a mapped file" : without_control_bytes(path),
         ": cannot read a part of this file: it was cut short while in use, or its disk "
         "fails; exiting. Replace a model by renaming, as gloved-convert does, never in place");
 }

@@ -108,6 +108,7 @@ kernels::Answer search_among(std::vector<Row> rows, const kernels::Query& query,
 
 std::optional<std::vector<Hit>> find_stored_answer(const wire::Request& request,
                                                    const kernels::Query& query,
+                                                   const std::string& model_name,
                                                    const format::Model& model,
                                                    const format::Neighbors* neighbors) {
     if (neighbors == nullptr || !asks_for_neighbors(request, neighbors->k())) return std::nullopt;
@@ -120,9 +121,9 @@ std::optional<std::vector<Hit>> find_stored_answer(const wire::Request& request,
         if (hits && neighbors->has_kept_its_size()) return hits;
     }
     log_warning(
-        "{}/{} or a vector is damaged; the engine answers instead; gloved-verify tells "
+        "model {}: {}/{} or a vector is damaged; the engine answers instead; gloved-verify tells "
         "which, and gloved-neighbors makes the file again",
-        model.path(), format::kNeighborsFile);
+        model_name, model.path(), format::kNeighborsFile);
     return std::nullopt;
 }
 

@@ -29,6 +29,7 @@ kernels::Answer search_among(std::vector<kernels::Row> rows, const kernels::Quer
 /// Nothing if an engine has to answer. Takes some microseconds. Any thread.
 std::optional<std::vector<kernels::Hit>> find_stored_answer(const wire::Request& request,
                                                             const kernels::Query& query,
+                                                            const std::string& model_name,
                                                             const format::Model& model,
                                                             const format::Neighbors* neighbors);
 

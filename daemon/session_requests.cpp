@@ -175,7 +175,7 @@ void Session::ask_engine(const SlotPointer& slot, const wire::Request& request) 
     auto resolved = resolve_query(request, slot->model->vocabulary(), slot->form);
     if (!resolved) return finish_here(slot, Reply(slot->form, std::move(resolved).error()));
     slot->resolved = *std::move(resolved);
-    if (auto hits = find_stored_answer(request, slot->resolved.query, model,
+    if (auto hits = find_stored_answer(request, slot->resolved.query, slot->model->name(), model,
                                        slot->model->running()->neighbors())) {
         slot->model->running()->count_stored_answer();
         slot->worker->count_look_up();

@@ -189,7 +189,10 @@ Settings read_settings(const cli::CommandLine& line) {
     verify::VerifyOptions& options = settings.options;
     line.excludes("quick", {"source", "engines", "neighbors", "audit"});
     line.needs("audit", {"list"});
-    line.needs("engines", kOfEngines);
+    for (const char* name : kOfEngines) {
+        if (line.given(name) && !line.given("engines"))
+            throw WrongUsage(fmt::format("--{} is an option of gloved-verify engines", name));
+    }
     line.excludes("download",
                   {"source", "engines", "neighbors", "quick", "threads", "seed", "audit"});
     if (line.given("download")) {
