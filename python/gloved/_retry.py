@@ -77,7 +77,22 @@ def first_passing(answers: Sequence[Tuple[Request[Any], Outcome[Any]]]) -> int:
     return len(answers)
 
 
-class Asked:
+class KeepsError:
+    """Keeps the error that ended an iterator, until what came before is answered."""
+
+    _error: Optional[BaseException] = None
+
+    def raise_error(self) -> None:
+        """Raises the error, if there is one. It is kept no longer."""
+        error, self._error = self._error, None
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error
+
+
+class Asked(KeepsError):
     """The requests of one call: those that are asked again, then those of the caller's iterator.
 
     An error of the iterator is its end. raise_error() raises it, once what came before is answered.
@@ -93,7 +108,6 @@ class Asked:
         self._iterator = iterator
         self._waiting: Deque[Request[Any]] = deque()
         self._at_end = False
-        self._error: Optional[Exception] = None
 
     def peek(self) -> Optional[Request[Any]]:
         """The next request; None at the end."""
@@ -114,12 +128,3 @@ class Asked:
     def put_back(self, requests: Iterable[Request[Any]]) -> None:
         """Requests that are asked again, before all others."""
         self._waiting.extendleft(reversed(list(requests)))
-
-    def raise_error(self) -> None:
-        """Raises the error that ended the iterator, if one did. It is kept no longer."""
-        error, self._error = self._error, None
-        try:
-            if error is not None:
-                raise error
-        finally:
-            del error

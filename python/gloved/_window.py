@@ -7,7 +7,7 @@ from collections import deque
 from typing import Any, AsyncIterable, AsyncIterator, Callable, Deque, Iterable, Optional, Tuple
 
 from ._dispatcher import Call, Progress
-from ._retry import Asked
+from ._retry import Asked, KeepsError
 from ._wire import Request
 
 
@@ -75,13 +75,12 @@ class Source:
         pass
 
 
-class AsyncSource:
+class AsyncSource(KeepsError):
     """The requests of an asynchronous iterable, which may take its time for each."""
 
     def __init__(self, asked: AsyncIterable[Request[Any]]) -> None:
         self._iterator: Optional[AsyncIterator[Request[Any]]] = asked.__aiter__()
         self._next: Optional[asyncio.Future[Request[Any]]] = None
-        self._error: Optional[BaseException] = None
 
     async def fill(self, window: Window) -> None:
         """Adds requests while the window has room for them and its oldest call has no answer."""
@@ -109,15 +108,6 @@ class AsyncSource:
         self._iterator = None
         if not isinstance(error, StopAsyncIteration):
             self._error = error
-
-    def raise_error(self) -> None:
-        """Raises the error that ended the requests, if one did."""
-        error, self._error = self._error, None
-        try:
-            if error is not None:
-                raise error
-        finally:
-            del error
 
     async def close(self) -> None:
         """Ends the task that waits for the next request."""
