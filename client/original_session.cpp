@@ -73,9 +73,9 @@ class Session {
             return {};
         }
         // Words and scores: the whole of what the exactness contract covers.
-        fmt::print(out_, "{}\n",
-                   (*cpu)->lines() == (*own)->lines() ? "the answers are identical"
-                                                      : "THE ANSWERS DIFFER");
+        fmt::print(
+            out_, "{}\n",
+            (*cpu)->body() == (*own)->body() ? "the answers are identical" : "THE ANSWERS DIFFER");
         return {};
     }
 

@@ -205,9 +205,7 @@ cli::Options describe_distmat_options() {
         "engines, with commas between; all are those that can run here");
     add("repeat", cli::value("R", "10"), "runs, after one that does not count");
     add("threads", cli::value("T", "0"), "cpu: number of threads; 0 is one per core");
-    add("device", cli::value("N", "0"), "number of the GPU");
-    add("seed", cli::value("S", "1"), "seed of the random numbers");
-    add("format", cli::value("text|csv", "text"), "how to print results");
+    add_run_options(add, "seed of the random numbers");
     return options;
 }
 

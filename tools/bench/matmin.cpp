@@ -238,9 +238,7 @@ cli::Options describe_matmin_options() {
     add("type", cli::value("float64|float32|int32", "float64"), "type of the numbers");
     add("repeat", cli::value("R", "10"), "computations from memory, after one that does not count");
     add("threads", cli::value("T", "0"), "threads that read and compute; 0 is one per core");
-    add("device", cli::value("N", "0"), "number of the GPU");
-    add("seed", cli::value("S", "1"), "seed of the random numbers");
-    add("format", cli::value("text|csv", "text"), "how to print results");
+    add_run_options(add, "seed of the random numbers");
     return options;
 }
 

@@ -64,9 +64,7 @@ cli::Options describe_museum_options() {
     add("seconds", cli::value("S", "30"),
         "search: what has taken this many seconds skips its remaining rounds");
     add("threads", cli::value("T", "0"), "cpu: number of threads; 0 is one per core");
-    add("device", cli::value("N", "0"), "number of the GPU");
-    add("seed", cli::value("S", "1"), "seed of what is made up");
-    add("format", cli::value("text|csv", "text"), "how to print results");
+    add_run_options(add, "seed of what is made up");
     options.operands = {"subject"};
     return options;
 }

@@ -28,6 +28,12 @@ std::vector<std::string_view> split(std::string_view text) {
 
 }  // namespace
 
+void add_run_options(cli::OptionAdder& add, const char* seed) {
+    add("device", cli::value("N", "0"), "number of the GPU");
+    add("seed", cli::value("S", "1"), seed);
+    add("format", cli::value("text|csv", "text"), "how to print results");
+}
+
 void read_run_settings(const cli::CommandLine& line, RunSettings& settings) {
     settings.threads = static_cast<unsigned>(line.count("threads", 0, kMaxThreads));
     if (settings.threads == 0) settings.threads = kernels::usable_processors();

@@ -25,6 +25,9 @@ struct RunSettings {
     int device() const { return devices.all ? 0 : devices.numbers.front(); }
 };
 
+/// Describes device, seed and format, of what is measured on one GPU. `seed` tells what it is of.
+void add_run_options(cli::OptionAdder& add, const char* seed);
+
 /// Reads all but the devices: for --threads 0, the number of usable processors. Throws
 /// cli::WrongUsage.
 void read_run_settings(const cli::CommandLine& line, RunSettings& settings);
