@@ -37,7 +37,8 @@ class Gathering {
             ++skipped_;
             return std::nullopt;
         }
-        const double patience = std::min(kShareOfGain * gain_ms, kTurnarounds * turnaround_ms_);
+        // A wait that fails costs no more than one that succeeds brings.
+        const double patience = std::min(gain_ms, kTurnarounds * turnaround_ms_);
         if (!(patience > 0)) return std::nullopt;
         const auto end = begun_ + std::chrono::duration_cast<Clock::duration>(
                                       std::chrono::duration<double, std::milli>(patience));
@@ -58,8 +59,6 @@ class Gathering {
     }
 
   private:
-    /// Some of the gain is lost while the engine waits, and not all waits succeed.
-    static constexpr double kShareOfGain = 0.75;
     /// A wait may take so many times as long as those before.
     static constexpr double kTurnarounds = 4;
     static constexpr double kMinTurnaroundMs = 0.03;

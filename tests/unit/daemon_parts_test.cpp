@@ -174,14 +174,14 @@ TEST(RankCache, CountsTheRequestsOfLately) {
 
 constexpr std::chrono::microseconds kUs{1};
 
-TEST(Gathering, WaitsForAShareOfTheGainFromTheAnswersOn) {
+TEST(Gathering, WaitsForTheGainFromTheAnswersOn) {
     Gathering gathering;
     const Clock::time_point begun{std::chrono::hours(1)};
     gathering.begin(8, begun);
     EXPECT_EQ(gathering.expected(), 8U);
-    EXPECT_EQ(gathering.until(0.2, begun), begun + 150 * kUs);
-    EXPECT_EQ(gathering.until(0.2, begun + 149 * kUs), begun + 150 * kUs);
-    EXPECT_EQ(gathering.until(0.2, begun + 150 * kUs), std::nullopt);
+    EXPECT_EQ(gathering.until(0.2, begun), begun + 200 * kUs);
+    EXPECT_EQ(gathering.until(0.2, begun + 199 * kUs), begun + 200 * kUs);
+    EXPECT_EQ(gathering.until(0.2, begun + 200 * kUs), std::nullopt);
     EXPECT_EQ(gathering.until(0, begun), std::nullopt);
     EXPECT_EQ(gathering.until(-1, begun), std::nullopt);
     EXPECT_EQ(gathering.until(std::nan(""), begun), std::nullopt);
