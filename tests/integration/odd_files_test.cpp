@@ -45,6 +45,7 @@ bool names_a_remedy(const std::string& message) {
                                            "unpack ",
                                            "convert it: ",
                                            "replace them ",
+                                           "put the words before ",
                                            "write text in ",
                                            "write its rows as text ",
                                            "take the vectors.txt ",

@@ -58,14 +58,27 @@ constexpr Signature kSignatures[] = {
      "write its rows as text first, a word and its numbers a line, separated by blanks"},
     {"ARROW1"sv, "an Arrow file",
      "write its rows as text first, a word and its numbers a line, separated by blanks"},
+    {"FEA1"sv, "a Feather file",
+     "write its rows as text first, a word and its numbers a line, separated by blanks"},
     {"FiFu"sv, "a finalfusion file (.fifu)",
      "convert it: finalfusion convert -f finalfusion -t text FILE TEXT"},
     {"RDX2\n"sv, "R data (.rda)",
      "write text in R: write.table(x, quote = FALSE, col.names = FALSE)"},
     {"RDX3\n"sv, "R data (.rda)",
      "write text in R: write.table(x, quote = FALSE, col.names = FALSE)"},
+    {"RDA2\n"sv, "R data (.rda)",
+     "write text in R: write.table(x, quote = FALSE, col.names = FALSE)"},
+    {"RDA3\n"sv, "R data (.rda)",
+     "write text in R: write.table(x, quote = FALSE, col.names = FALSE)"},
     {"X\n\0\0\0"sv, "R data (.rds)",
      "write text in R: write.table(x, quote = FALSE, col.names = FALSE)"},
+    // A pickle of the number 0x1950A86A20F9469CFC6C, as before PyTorch 1.6.
+    {"\x80\x02\x8A\x0A\x6C\xFC\x9C\x46"sv,
+     "a PyTorch file, a pickle, which could run any program and is not unpickled",
+     "write text in Python, with a word before each row"},
+    // A table whose first value, of the key "", is BundleHeaderProto: one shard, version 1.
+    {"\0\0\x06\x08\x01\x1A\x02\x08\x01"sv, "a TensorFlow checkpoint (.index)",
+     "write text in Python, with a word before each row"},
     {"\x89HDF"sv, "an HDF5 file", "fetch the text file"},
     {"%PDF-"sv, "a PDF document", "fetch the text file"},
     {"\x8EGLV"sv, "a gloved values file", "it is converted already"},
@@ -92,6 +105,20 @@ bool looks_like_pickle(std::string_view text) {
 /// The size of a header in JSON, then that header.
 bool looks_like_safetensors(std::string_view text) {
     return text.size() > 10 && text.substr(4, 4) == "\0\0\0\0"sv && text.substr(8, 2) == "{\"";
+}
+
+/// A protobuf that begins with a piece: its word, a score in float32, and its type. The first piece
+/// is mostly <unk>.
+bool looks_like_sentencepiece(std::string_view text) {
+    constexpr std::size_t kWordAt = 4;
+    constexpr std::size_t kScoreBytes = 1 + sizeof(float);
+    if (text.size() <= kWordAt || text[0] != '\n' || text[2] != '\n') return false;
+    const auto piece_bytes = static_cast<unsigned char>(text[1]);
+    const auto word_bytes = static_cast<unsigned char>(text[3]);
+    const std::size_t score_at = kWordAt + word_bytes;
+    return text.size() > score_at + kScoreBytes && text[score_at] == '\x15' &&
+           text[score_at + kScoreBytes] == '\x18' &&
+           piece_bytes == 2 + word_bytes + kScoreBytes + 2;
 }
 
 /// float64 of usual size, without a header: what GloVe's trainer writes with -binary 1.
@@ -141,6 +168,10 @@ std::optional<std::string> unsupported_content(std::string_view text, std::strin
     if (looks_like_safetensors(text)) {
         return "this is a safetensors file, which holds no words; fetch the text file, or write "
                "text in Python, with the words of its tokenizer";
+    }
+    if (looks_like_sentencepiece(text)) {
+        return "this is a SentencePiece model, which holds words and no vectors; fetch the text "
+               "file of the vectors";
     }
     if (text.size() > kTarMagicAt && text.substr(kTarMagicAt).starts_with(kTarMagic)) {
         return "this is a tar archive, not GloVe text; unpack it first: tar -xOf FILE MEMBER | "
@@ -308,14 +339,19 @@ Error no_numbers(const std::vector<std::string_view>& lines, std::size_t offset)
                           "fetch the text file",
                           offset, kHeadBytes >> 20);
     }
-    const bool tabs = lines[0].find('\t') != std::string_view::npos;
+    const std::size_t tab = lines[0].find('\t');
+    const char* remedy = "this is not GloVe text, fetch the text file";
+    if (tab != std::string_view::npos) {
+        remedy = is_number(lines[0].substr(0, tab))
+                     ? "it is separated by TABs and has no words, as TensorFlow's projector writes "
+                       "it: put the words before its lines first (paste WORDS FILE | tr '\\t' ' ')"
+                     : "it is separated by TABs: replace them with blanks first (tr '\\t' ' ')";
+    }
     return error_with(
         ErrorCode::bad_source,
         "line 1 (byte {}): no numbers behind a blank in the first {} line{}; line 1 starts with "
-        "{}{}",
-        offset, lines.size(), lines.size() == 1 ? "" : "s", printable(lines[0], 40),
-        tabs ? "; it is separated by TABs: replace them with blanks first (tr '\\t' ' ')"
-             : "; this is not GloVe text, fetch the text file");
+        "{}; {}",
+        offset, lines.size(), lines.size() == 1 ? "" : "s", printable(lines[0], 40), remedy);
 }
 
 /// Whether a word and `dim` numbers are read from the lines, and at most half of the words end in a
