@@ -33,8 +33,10 @@ Progress::Progress(std::string label, std::uint64_t total, ProgressUnit unit)
       unit_(unit),
       visible_(::isatty(STDERR_FILENO) == 1) {}
 
-Progress::~Progress() {
-    if (drawn_) std::fputs("\r\033[K", stderr);
+Progress::~Progress() { erase(); }
+
+void Progress::erase() {
+    if (std::exchange(drawn_, false)) std::fputs("\r\033[K", stderr);
 }
 
 void Progress::update(std::uint64_t done) {

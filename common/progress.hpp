@@ -32,6 +32,8 @@ class Progress {
 
     /// Notes that `done` of the total are done.
     void update(std::uint64_t done);
+    /// Erases the line until the next `update`, so that a message can be printed.
+    void erase();
 
   private:
     using Clock = std::chrono::steady_clock;
