@@ -104,6 +104,10 @@ CommandLine::CommandLine(const Options& options, const std::vector<std::string>&
         all.add_options()(operand, po::value<std::string>());
         positional.add(operand, 1);
     }
+    if (options.more_operands != nullptr) {
+        all.add_options()(options.more_operands, values(""));
+        positional.add(options.more_operands, -1);
+    }
     for (const auto& option : all.options())
         placeholders_[option->long_name()] = option->format_parameter();
     constexpr int kStyle =

@@ -55,6 +55,7 @@ struct Options {
     boost::program_options::options_description shown{"Options"};
     boost::program_options::options_description hidden{};  ///< options for tests
     std::vector<const char*> operands{};  ///< names of the arguments without `--`, by position
+    const char* more_operands = nullptr;  ///< name of all further ones, which each() lists
     std::string unknown_hint{};           ///< what else an unknown option may be, for its message
 };
 
@@ -99,7 +100,8 @@ class CommandLine {
     bool given(const char* name) const;
     /// The value, else the default, else an empty text.
     std::string text(const char* name) const;
-    /// Calls `take` with each value of an option that may be given several times, in their order.
+    /// Calls `take` with each value of an option or operand that may be given several times, in
+    /// their order.
     /// `take` may throw WrongUsage.
     void each(const char* name, const std::function<void(const std::string& value)>& take) const;
     /// As text(), but throws if the value is given and empty. `what` is what the option takes, for

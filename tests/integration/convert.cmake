@@ -5,6 +5,7 @@ gloved_add_test(convert_integration_test SHARDS 2
   LABELS integration
   SOURCES
     ${CMAKE_CURRENT_LIST_DIR}/convert_odd_inputs_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/convert_several_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/convert_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/made_text_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/purge_test.cpp

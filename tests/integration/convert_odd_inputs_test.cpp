@@ -61,7 +61,8 @@ TEST(Usage, IsExitStatusTwo) {
     for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{
              {},
              {"in"},
-             {"in", "m", "more"},
+             {"in", "", "m"},
+             {"-", "in", "-", "m"},
              {"--nonsense", "in", "m"},
              {"--dim", "0", "in", "m"},
              {"--dim", "-1", "in", "m"},
@@ -80,6 +81,7 @@ TEST(Usage, IsExitStatusTwo) {
              {"--export", "text", "m", "out"},
              {"--export", "npy", "m"},
              {"--export", "npy", "m", "out", "more"},
+             {"--planes-only", "m", "in", "more"},
              {"--export", "npy", "--dim", "3", "m", "out"},
              {"--export", "npy", "--format", "glove", "m", "out"},
              {"--export", "npy", "--member", "x", "m", "out"},

@@ -54,6 +54,17 @@ TEST(CommandLine, KnowsWhatIsGivenAndWhatIsDefault) {
     EXPECT_EQ(line.text("input"), "file");
 }
 
+TEST(CommandLine, ListsFurtherOperands) {
+    cli::Options with_more = options();
+    with_more.more_operands = "more";
+    const CommandLine line(with_more, {"first", "second", "--json", "third"});
+    EXPECT_EQ(line.text("input"), "first");
+    std::vector<std::string> more;
+    line.each("more", [&](const std::string& operand) { more.push_back(operand); });
+    EXPECT_EQ(more, (std::vector<std::string>{"second", "third"}));
+    EXPECT_FALSE(CommandLine(with_more, {"first"}).given("more"));
+}
+
 TEST(CommandLine, RefusesWhatItDoesNotKnow) {
     EXPECT_EQ(refusal({"a", "b"}), "too many arguments");
     EXPECT_EQ(refusal({"--cou", "3"}), "unrecognised option '--cou'; did you mean --count?");

@@ -13,4 +13,4 @@ gloved_add_test(source_unit_test
     ${CMAKE_CURRENT_LIST_DIR}/source_report_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/source_source_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/source_stanford_test.cpp
-  LIBRARIES gloved_source ZLIB::ZLIB gloved_libzip)
+  LIBRARIES gloved_source ZLIB::ZLIB gloved_libzip nlohmann_json::nlohmann_json)

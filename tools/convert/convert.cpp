@@ -1,5 +1,6 @@
 #include "tools/convert/convert.hpp"
 
+#include <fmt/format.h>
 #include <malloc.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -8,8 +9,9 @@
 #include <bit>
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <span>
-#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -23,7 +25,6 @@
 #include "common/format/writer.hpp"
 #include "common/process_memory.hpp"
 #include "common/progress.hpp"
-#include "common/quoting.hpp"
 #include "kernels/canonical.hpp"
 #include "tools/convert/planes.hpp"
 #include "tools/convert/row_buckets.hpp"
@@ -44,10 +45,52 @@ constexpr int kMmapThresholdBytes = 1 << 20;
 constexpr std::uint64_t kPackedRatio = 3;
 /// Assumed for a source of unknown size.
 constexpr std::uint64_t kTypicalTextBytes = std::uint64_t{6} << 30;
+/// Text bytes of a long number: numpy.savetxt writes «-1.234567890123456789e-01 ».
+constexpr double kLongNumberBytes = 26;
 
-std::uint64_t expected_text_bytes(const source::Input& input) {
-    if (input.total_bytes() == 0) return kTypicalTextBytes;
-    return input.compression() == "none" ? input.total_bytes() : input.total_bytes() * kPackedRatio;
+/// What is known of an input before it is read.
+struct InputFacts {
+    std::uint64_t packed_bytes = 0;  // as on disk; 0: unknown
+    std::uint64_t text_bytes = kTypicalTextBytes;
+    bool takes_member = true;  // it may be an archive, or no member is named
+};
+
+InputFacts facts_of(const source::Input& input, const std::string& member) {
+    InputFacts facts;
+    facts.packed_bytes = input.total_bytes();
+    if (facts.packed_bytes != 0)
+        facts.text_bytes = facts.packed_bytes * (input.compression() == "none" ? 1 : kPackedRatio);
+    facts.takes_member = static_cast<bool>(input.check_member(member));
+    return facts;
+}
+
+/// Whether an input can be opened, closed and opened again. The writer of a pipe would notice.
+bool can_be_looked_at(const std::string& path) {
+    std::error_code unknown;
+    const auto type = std::filesystem::status(path, unknown).type();
+    return path != "-" && type != std::filesystem::file_type::fifo &&
+           type != std::filesystem::file_type::character;
+}
+
+/// Looks at the inputs behind the first, so that one that cannot be read is told before the first
+/// is read. They are closed again: each takes memory while it is open. Returns the facts of all
+/// inputs, without those of the first.
+Result<std::vector<InputFacts>> look_at_later_inputs(const ConvertOptions& options,
+                                                     const std::atomic<bool>& stop) {
+    std::vector<InputFacts> facts(options.inputs.size());
+    for (std::size_t i = 1; i < facts.size(); ++i) {
+        if (!can_be_looked_at(options.inputs[i])) continue;
+        const auto input = source::Input::open(options.inputs[i], stop, options.member);
+        if (!input) return input.error();
+        facts[i] = facts_of(*input, options.member);
+    }
+    return facts;
+}
+
+std::uint64_t expected_text_bytes(const std::vector<InputFacts>& inputs) {
+    std::uint64_t bytes = 0;
+    for (const InputFacts& facts : inputs) bytes += facts.text_bytes;
+    return bytes;
 }
 
 /// How a conversion divides its memory.
@@ -114,7 +157,8 @@ struct SortedRows {
     KeptRows kept;
 };
 
-/// Sorts the keys of all buckets, lists duplicates in the report, and finds which rows are kept.
+/// Sorts the keys of all buckets, lists duplicates in the report, and finds which rows are kept of
+/// each input.
 /// Vectors stay in the spool.
 Result<SortedRows> sort_buckets(RowBuckets& buckets, const ConvertOptions& options,
                                 const MemoryPlan& plan, const std::atomic<bool>& stop,
@@ -148,18 +192,25 @@ Result<SortedRows> sort_buckets(RowBuckets& buckets, const ConvertOptions& optio
     if (!done) return done.error();
     sorted.kept.count();
     report.duplicates = dropped.count();
-    for (const DroppedRow& row : dropped.listed()) {
-        report.duplicate_examples.push_back({row.kept_line + 1, row.line + 1, row.key});
-    }
     report.rows_kept = sorted.rows;
+    std::vector<std::uint64_t> lines;
+    std::uint64_t row = 0;
+    for (source::SourceReport& input : report.sources) {
+        lines.push_back(input.summary.lines);
+        const std::uint64_t first_rank = sorted.kept.rank(row);
+        row += input.summary.rows;
+        input.rows_kept = sorted.kept.rank(row) - first_rank;
+    }
+    for (const DroppedRow& drop : dropped.listed()) {
+        report.duplicate_examples.push_back({source::find_line(lines, drop.kept_line),
+                                             source::find_line(lines, drop.line), drop.key});
+    }
     if (options.duplicates == source::Duplicates::error && report.duplicates != 0) {
-        const source::Duplicate& duplicate = report.duplicate_examples.front();
-        const std::string_view unit = source::unit_of(report.source.format);
+        const source::Duplicate& first = report.duplicate_examples.front();
         return error_with(ErrorCode::bad_source,
-                          "{}: {} {}: the word {} stands on {} {} already ({} such {}{}); "
-                          "--duplicates first or last takes one of them",
-                          options.input, unit, duplicate.dropped_line, printable(duplicate.key),
-                          unit, duplicate.kept_line, report.duplicates, unit,
+                          "{} already ({} such {}{}); --duplicates first or last takes one of them",
+                          report.text_of(first), report.duplicates,
+                          source::unit_of(report.sources[first.dropped.source].summary.format),
                           report.duplicates == 1 ? "" : "s");
     }
     return sorted;
@@ -269,84 +320,212 @@ bool ascending(const source::Batch& batch) {
     return true;
 }
 
-/// Estimates the space needed from the first batch, so that a conversion that surely fails does so
-/// at once.
-Status check_space_early(const format::Staging& staging, const source::Input& input,
-                         const source::Batch& first, std::size_t dim, const MemoryPlan& plan,
-                         const ConvertOptions& options) {
-    if (input.total_bytes() == 0 || first.rows() == 0) return {};
-    // Packed bytes count as text: packing may save hardly anything.
-    const double batches =
-        static_cast<double>(input.total_bytes()) / static_cast<double>(first.text_bytes);
-    double rows = static_cast<double>(first.rows()) * batches;
-    if (options.source.limit != 0) rows = std::min(rows, static_cast<double>(options.source.limit));
-    const auto key_bytes =
-        static_cast<double>(first.keys.size()) * rows / static_cast<double>(first.rows());
-    const double model = model_bytes(rows, key_bytes, dim);
-    // Rows in key order all fall into the last bucket, and are written once more when it is
-    // divided.
-    const bool divided = ascending(first) && model > 2 * static_cast<double>(plan.bucket_bytes);
-    const double copies = divided ? 2 : 1;
-    const double spool = std::max(0.0, copies * model - static_cast<double>(plan.spool_bytes));
-    return check_space(staging,
-                       spool + bytes_beyond_spool(model, planes_bytes(rows, dim, options), spool),
-                       kCertainShare, options);
+/// Rows of the largest input so far. The model has about as many if the others repeat its words.
+std::uint64_t largest_input(const source::Report& report) {
+    std::uint64_t rows = 0;
+    for (const source::SourceReport& input : report.sources)
+        rows = std::max(rows, input.summary.rows);
+    return rows;
 }
 
-/// Reads the input into `buckets`.
-Result<source::SourceSummary> read_rows(source::Input& input, const format::Staging& staging,
-                                        const ConvertOptions& options, const MemoryPlan& plan,
-                                        RowBuckets& buckets,
-                                        const std::function<void(const std::string&)>& say) {
-    source::SourceOptions source_options = options.source;
-    source_options.threads = plan.threads;
-    Progress progress("reading", input.total_bytes());
-    std::size_t dim = 0;
-    source::SourceSink sink;
-    sink.say = say;
-    sink.begin = [&](const source::SourceSummary& summary) -> Status {
-        dim = summary.dim;
-        buckets.set_dim(dim);
+/// Reads the inputs one after the other into buckets, and describes each in the report. Lines, rows
+/// and batches are numbered on from one input to the next.
+class InputReader {
+  public:
+    /// `facts` of all inputs; the other arguments must outlive it.
+    InputReader(const ConvertOptions& options, const MemoryPlan& plan,
+                const format::Staging& staging, const Spool& spool, RowBuckets& buckets,
+                std::vector<InputFacts> facts, const std::function<void(const std::string&)>& say,
+                source::Report& report)
+        : options_(options),
+          plan_(plan),
+          staging_(staging),
+          spool_(spool),
+          buckets_(buckets),
+          facts_(std::move(facts)),
+          say_(say),
+          report_(report),
+          progress_("reading", total_bytes()) {}
+
+    /// Reads `first`, then opens and reads the others in turn.
+    Status read_all(source::Input first, const std::atomic<bool>& stop) {
+        std::optional<source::Input> input(std::move(first));
+        for (; index_ < options_.inputs.size(); ++index_) {
+            const std::string& path = options_.inputs[index_];
+            if (options_.source.limit != 0 && words_before_ == options_.source.limit) {
+                progress_.erase();
+                say_(fmt::format("{}: not read: the inputs before have the {} words of --limit",
+                                 path, words_before_));
+                report_.sources.push_back(unread(path));
+                continue;
+            }
+            if (!input) {
+                auto opened = source::Input::open(path, stop, options_.member);
+                if (!opened) return opened.error();
+                input.emplace(*std::move(opened));
+            }
+            auto summary = read(*input);
+            if (!summary) return summary.error();
+            lines_before_ += summary->lines;
+            words_before_ += summary->body_lines();
+            bytes_before_ += input->source_bytes();
+            report_.sources.push_back(describe(*input, *std::move(summary)));
+            input.reset();
+        }
         return {};
-    };
-    sink.inspect = [&](source::Batch& batch) { buckets.add(batch); };
-    sink.commit = [&](source::Batch& batch) -> Status {
-        if (buckets.rows() + batch.rows() > format::kMaxRows) {
-            return error_with(ErrorCode::bad_source, "{}: more than {} words", options.input,
-                              format::kMaxRows);
-        }
-        progress.update(input.source_bytes());
-        if (batch.sequence == 0) {
-            Status enough = check_space_early(staging, input, batch, dim, plan, options);
-            if (!enough) return enough;
-        }
-        return buckets.commit(batch);
-    };
-    return source::read_source(input, source_options, sink);
-}
-
-/// Fills the report with all that is known once the input is read.
-void describe_source(const source::Input& input, const ConvertOptions& options,
-                     source::SourceSummary summary, source::Report& report) {
-    report.source = std::move(summary);
-    report.source_name = options.input;
-    report.source_bytes = input.source_bytes();
-    if (report.source.whole) {
-        report.source_checksum = input.checksum();
-        report.source_crc32 = input.crc32();
     }
-    report.member = input.member();
-    report.compression = input.compression();
-    report.duplicates_rule = options.duplicates;
-    report.on_error = options.source.on_error;
-    report.limit = options.source.limit;
-}
+
+  private:
+    /// Of all inputs; 0 if that of one is not known.
+    std::uint64_t total_bytes() const {
+        std::uint64_t total = 0;
+        for (const InputFacts& facts : facts_) {
+            if (facts.packed_bytes == 0) return 0;
+            total += facts.packed_bytes;
+        }
+        return total;
+    }
+
+    static source::SourceReport unread(const std::string& path) {
+        source::SourceReport report;
+        report.name = path;
+        report.summary.format = source::SourceFormat::automatic;
+        report.summary.whole = false;
+        return report;
+    }
+
+    static source::SourceReport describe(const source::Input& input,
+                                         source::SourceSummary summary) {
+        source::SourceReport report;
+        report.name = input.name();
+        report.bytes = input.source_bytes();
+        if (summary.whole) {
+            report.checksum = input.checksum();
+            report.crc32 = input.crc32();
+        }
+        report.member = input.member();
+        report.compression = input.compression();
+        report.summary = std::move(summary);
+        return report;
+    }
+
+    Result<source::SourceSummary> read(source::Input& input) {
+        source::SourceOptions source_options = options_.source;
+        source_options.threads = plan_.threads;
+        if (source_options.limit != 0) source_options.limit -= words_before_;
+        const std::uint64_t first_batch = batches_;
+        const std::uint64_t spooled = spool_.file_bytes();
+        source::SourceSink sink;
+        sink.say = [&](const std::string& message) {
+            progress_.erase();
+            say_(message);
+        };
+        sink.begin = [&](const source::SourceSummary& summary) {
+            return set_dim(input.name(), summary.dim);
+        };
+        sink.inspect = [&](source::Batch& batch) {
+            batch.sequence += first_batch;
+            buckets_.add(batch);
+        };
+        sink.commit = [&](source::Batch& batch) -> Status {
+            if (buckets_.rows() + batch.rows() > format::kMaxRows) {
+                return error_with(ErrorCode::bad_source, "{}: more than {} words", input.name(),
+                                  format::kMaxRows);
+            }
+            progress_.update(bytes_before_ + input.source_bytes());
+            if (batch.sequence == first_batch) {
+                Status enough = check_space_early(input, batch, spooled);
+                if (!enough) return enough;
+            }
+            ++batches_;
+            batch.first_line += lines_before_;
+            return buckets_.commit(batch);
+        };
+        return source::read_source(input, source_options, sink);
+    }
+
+    /// Notes the dim of the first input, and compares those of the others with it.
+    Status set_dim(const std::string& name, std::size_t dim) {
+        if (index_ == 0) {
+            dim_ = dim;
+            buckets_.set_dim(dim);
+        }
+        if (dim == dim_) return {};
+        return error_with(ErrorCode::bad_source,
+                          "{}: {} numbers a word, but {} has {}; all inputs of a model need the "
+                          "same: leave one out, or give --dim if one was read wrong",
+                          name, dim, options_.inputs[0], dim_);
+    }
+
+    /// Estimates the space needed from the first batch of an input, so that a conversion that
+    /// surely fails does so at once. Later inputs count as text of long numbers. `spooled`: bytes
+    /// of earlier inputs in the spool's file.
+    Status check_space_early(const source::Input& input, const source::Batch& first,
+                             std::uint64_t spooled) const {
+        if (first.rows() == 0) return {};
+        // Packed bytes count as text: packing may save hardly anything.
+        const double batches =
+            static_cast<double>(input.total_bytes()) / static_cast<double>(first.text_bytes);
+        const double here = static_cast<double>(first.rows()) * batches;
+        double rows = static_cast<double>(buckets_.rows()) + here;
+        double model_rows = std::max(static_cast<double>(largest_input(report_)), here);
+        const double longest_row =
+            std::max(static_cast<double>(first.text_bytes) / static_cast<double>(first.rows()),
+                     kLongNumberBytes * static_cast<double>(dim_));
+        for (std::size_t i = index_ + 1; i < facts_.size(); ++i) {
+            const double later = static_cast<double>(facts_[i].packed_bytes) / longest_row;
+            rows += later;
+            model_rows = std::max(model_rows, later);
+        }
+        double key_bytes = static_cast<double>(first.keys.size()) * batches;
+        if (options_.source.limit != 0) {
+            const auto limit = static_cast<double>(options_.source.limit);
+            rows = std::min(rows, limit);
+            model_rows = std::min(model_rows, limit);
+            key_bytes = std::min(key_bytes, static_cast<double>(first.keys.size()) * limit /
+                                                static_cast<double>(first.rows()));
+        }
+        const double spool = model_bytes(rows, key_bytes, dim_);
+        // Rows in key order all fall into the last bucket, and are written once more when it is
+        // divided.
+        const bool divided =
+            index_ == 0 && ascending(first) && spool > 2 * static_cast<double>(plan_.bucket_bytes);
+        const double spool_file =
+            std::max(0.0, (divided ? 2 : 1) * spool - static_cast<double>(plan_.spool_bytes));
+        const double model = model_bytes(model_rows, key_bytes, dim_);
+        const double planes = planes_bytes(model_rows, dim_, options_);
+        return check_space(staging_,
+                           std::max(0.0, spool_file - static_cast<double>(spooled)) +
+                               bytes_beyond_spool(model, planes, spool_file),
+                           kCertainShare, options_);
+    }
+
+    const ConvertOptions& options_;
+    const MemoryPlan& plan_;
+    const format::Staging& staging_;
+    const Spool& spool_;
+    RowBuckets& buckets_;
+    std::vector<InputFacts> facts_;
+    const std::function<void(const std::string&)>& say_;
+    source::Report& report_;
+    Progress progress_;
+    std::size_t dim_ = 0;
+    std::size_t index_ = 0;           // of the input that is read
+    std::uint64_t batches_ = 0;       // of all inputs so far
+    std::uint64_t lines_before_ = 0;  // of the inputs before
+    std::uint64_t words_before_ = 0;  // the same without headers
+    std::uint64_t bytes_before_ = 0;  // packed
+};
 
 /// Checks the space before `seal`, which may write all rows once more.
 Status check_space_to_sort(const format::Staging& staging, const RowBuckets& buckets,
-                           const Spool& spool, std::size_t dim, const ConvertOptions& options) {
-    const auto rows = static_cast<double>(buckets.rows());
-    const double model = model_bytes(rows, static_cast<double>(buckets.key_bytes()), dim);
+                           const Spool& spool, const source::Report& report,
+                           const ConvertOptions& options) {
+    const std::size_t dim = report.sources.front().summary.dim;
+    const auto rows = static_cast<double>(largest_input(report));
+    const double key_bytes =
+        static_cast<double>(buckets.key_bytes()) * rows / static_cast<double>(buckets.rows());
+    const double model = model_bytes(rows, key_bytes, dim);
     const double copy = std::max(0.0, static_cast<double>(buckets.bytes_to_divide()) -
                                           static_cast<double>(spool.resident_left()));
     const double spool_file = static_cast<double>(spool.file_bytes()) + copy;
@@ -381,10 +560,14 @@ Result<source::Report> convert(const ConvertOptions& options, const std::atomic<
     // Before the input: opening a pipe may wait for its writer.
     if (Status possible = format::Staging::check(options.model_dir); !possible)
         return possible.error();
-    // The input before the directory: a mistyped name creates nothing.
-    auto input = source::Input::open(options.input, stop, options.member);
-    if (!input) return input.error();
-    if (Status used = input->check_member(options.member); !used) return used.error();
+    // The inputs before the directory: a mistyped name creates nothing.
+    auto facts = look_at_later_inputs(options, stop);
+    if (!facts) return facts.error();
+    auto first = source::Input::open(options.inputs.front(), stop, options.member);
+    if (!first) return first.error();
+    facts->front() = facts_of(*first, options.member);
+    if (std::ranges::none_of(*facts, &InputFacts::takes_member))
+        return first->check_member(options.member).error();
     auto staging = format::Staging::create(options.model_dir);
     if (!staging) return staging.error();
     const MemoryPlan plan = plan_memory(options);
@@ -393,22 +576,26 @@ Result<source::Report> convert(const ConvertOptions& options, const std::atomic<
     ::mallopt(M_MMAP_THRESHOLD, kMmapThresholdBytes);
     Spool spool(staging->directory_fd(), format::kSpoolFile, staging->path(), plan.spool_bytes);
     if (Status opened = spool.open(); !opened) return opened.error();
-    RowBuckets buckets(spool, plan.bucket_bytes, plan.index_bytes, expected_text_bytes(*input),
+    RowBuckets buckets(spool, plan.bucket_bytes, plan.index_bytes, expected_text_bytes(*facts),
                        2 * plan.index_bytes);
 
     source::Report report;
+    report.duplicates_rule = options.duplicates;
+    report.on_error = options.source.on_error;
+    report.limit = options.source.limit;
     auto begun = std::chrono::steady_clock::now();
     const auto note_seconds = [&](const char* step) {
         report.seconds.emplace_back(step, seconds_since(begun));
         begun = std::chrono::steady_clock::now();
     };
-    auto summary = read_rows(*input, *staging, options, plan, buckets, say);
-    if (!summary) return summary.error();
-    describe_source(*input, options, *std::move(summary), report);
-    const std::size_t dim = report.source.dim;
+    {
+        InputReader reader(options, plan, *staging, spool, buckets, *std::move(facts), say, report);
+        if (Status read = reader.read_all(*std::move(first), stop); !read) return read.error();
+    }
+    const std::size_t dim = report.sources.front().summary.dim;
     note_seconds("read");
 
-    if (Status enough = check_space_to_sort(*staging, buckets, spool, dim, options); !enough)
+    if (Status enough = check_space_to_sort(*staging, buckets, spool, report, options); !enough)
         return enough.error();
     if (Status sealed = buckets.seal(stop); !sealed) return sealed.error();
     const auto sorted = sort_buckets(buckets, options, plan, stop, report);

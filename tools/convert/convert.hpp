@@ -1,8 +1,10 @@
-// Converts a download to a model and publishes it: all of gloved-convert's work except its command
+// Converts downloads to a model and publishes it: all of gloved-convert's work except its command
 // line and exports.
 //
-//  1. RowBuckets group the rows of each batch by key. Keys of the first batch set the limits of the
-//     buckets. Each bucket's rows go to the Spool as one block: first to memory, then to a file.
+//  1. Inputs are read one after the other; lines, rows and batches are numbered on from one to the
+//     next. RowBuckets group the rows of each batch by key. Keys of the first batch set the limits
+//     of the buckets. Each bucket's rows go to the Spool as one block: first to memory, then to a
+//     file.
 //  2. After the last row, buckets that are too large are split. The keys of each bucket are sorted
 //     once. That gives duplicates, ranks, the exact size of the model, and each row's place in it,
 //     which the spool keeps.
@@ -21,6 +23,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/result.hpp"
 #include "tools/source/report.hpp"
@@ -30,10 +33,11 @@ namespace gloved::convert {
 
 /// What to convert and how.
 struct ConvertOptions {
-    std::string input;             ///< path of the download, or «-» for stdin
+    /// Paths of the downloads, one or more, in the order in which they are read; «-» for stdin.
+    std::vector<std::string> inputs;
     std::string member;            ///< name of the file in a zip archive; empty: its only one
     std::string model_dir;         ///< path of the model to make
-    source::SourceOptions source;  ///< how to read the download
+    source::SourceOptions source;  ///< how to read each; its `limit` is for all together
     source::Duplicates duplicates = source::Duplicates::first;
     /// Limit on the process's memory; 0: a quarter of the machine's, at least kMinMemory.
     std::uint64_t memory_bytes = 0;
@@ -46,9 +50,12 @@ struct ConvertOptions {
 /// Minimum of ConvertOptions::memory_bytes.
 inline constexpr std::uint64_t kMinMemory = std::uint64_t{256} << 20;
 
-/// Converts options.input to a model and publishes it as options.model_dir, with progress on a
+/// Converts options.inputs to a model and publishes it as options.model_dir, with progress on a
 /// terminal. Calls `say` on the calling thread with messages for people: what was found, and
 /// warnings.
+///
+/// Inputs are opened before the first is read, except pipes; of the same word in two, the earlier
+/// input is the first. Words of a later input have later ranks.
 ///
 /// It works in stages. Lines are parsed, and their rows stored in buckets by key (row_buckets.hpp).
 /// The keys of each bucket are sorted, which finds duplicates, ranks and sizes. The buckets are

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/command_line.hpp"
 #include "cli/signals.hpp"
@@ -34,14 +35,16 @@ using cli::kFault;
 using cli::WrongUsage;
 
 constexpr cli::Program kProgram = {"gloved-convert",
-                                   R"(Usage: gloved-convert [options] INPUT MODEL_DIR
+                                   R"(Usage: gloved-convert [options] INPUT... MODEL_DIR
        gloved-convert [--threads T] --planes-only MODEL_DIR
        gloved-convert --export FORMAT MODEL_DIR OUT
 
 Converts a download of word vectors to a model, a directory that gloved can
 serve. INPUT is text of GloVe, word2vec or fastText, or word2vec's binary
 format. It may be plain, gzip or a file in a zip archive; - is stdin, but not
-for zip. A new model replaces an old one of that name once it is complete.
+for zip. Several inputs of the same width become one model: they are read in
+turn, and words of a later one have later ranks. A new model replaces an old one
+of that name once it is complete.
 
 )",
                                    R"(
@@ -49,6 +52,7 @@ Examples:
   gloved-convert glove.6B.100d.txt.gz models/glove
   gloved-convert glove.840B.300d.zip models/glove840
   gloved-convert --member glove.6B.300d.txt glove.6B.zip models/glove
+  gloved-convert --duplicates last glove.6B.300d.txt own.txt models/own
   gloved-convert GoogleNews-vectors-negative300.bin.gz models/news
   curl -L URL | gloved-convert - models/glove
   gloved-convert --planes-only models/glove
@@ -72,14 +76,17 @@ cli::Options describe_options() {
     cli::Options options;
     cli::OptionAdder add(options.shown);
     add("format", cli::value("auto|glove|norms|word2vec|word2vec-bin|fasttext", "auto"),
-        "format of INPUT; auto finds out from its first 4 MiB. norms is GloVe's text with each "
+        "format of each INPUT; auto finds out from its first 4 MiB. norms is GloVe's text with "
+        "each "
         "vector's norm (Euclidean length) before its numbers; it is checked, then dropped");
     add("dim", cli::value("D"), "numbers per word (default: as many as the first lines have)");
-    add("member", cli::value("NAME"), "file to read from a zip archive, if it has several");
+    add("member", cli::value("NAME"), "file to read from each zip archive, if it has several");
     add("limit", cli::value("N"),
-        "read only the first N words; repeated and skipped ones count (default: all)");
+        "read only the first N words of all inputs together; repeated and skipped ones count "
+        "(default: all)");
     add("duplicates", cli::value("first|last|error", "first"),
-        "if a word occurs twice, keep the first or the last vector, or stop with an error");
+        "if a word occurs twice, in one input or in two, keep the first or the last vector, or "
+        "stop with an error");
     add("on-error", cli::value("stop|skip", "stop"),
         "at a malformed line, stop with an error, or skip the line and count it");
     add("threads", cli::value("T"), "threads that parse (default: one per core, at most 8)");
@@ -93,9 +100,10 @@ cli::Options describe_options() {
         "only write the file planes of an existing model, so that gloved starts faster");
     add("export", cli::value("glove|word2vec|word2vec-bin|npy"),
         "only write an existing model to the file OUT in this format");
-    // For tests, whose inputs are too small to spill the spool to its file.
+    // For tests, whose inputs are too small to spill the spool to its file, or for two batches.
     options.hidden.add_options()("spool-memory", cli::value("BYTES"));
-    options.operands = {"first", "second"};
+    options.hidden.add_options()("batch-bytes", cli::value("BYTES"));
+    options.more_operands = "operand";
     return options;
 }
 
@@ -115,6 +123,8 @@ void read_conversion(const cli::CommandLine& line, convert::ConvertOptions& opti
     options.source.limit = line.count("limit", 1, UINT64_MAX, 0);
     options.member = line.nonempty("member", "the name of a file in the archive");
     if (line.given("spool-memory")) options.spool_bytes = line.bytes("spool-memory", 0, 0);
+    options.source.head_bytes = line.bytes("batch-bytes", 1, options.source.head_bytes);
+    options.source.chunk_bytes = line.bytes("batch-bytes", 1, options.source.chunk_bytes);
     options.memory_bytes = line.bytes("memory", convert::kMinMemory, options.memory_bytes);
     options.duplicates = line.choice<Duplicates>(
         "duplicates",
@@ -127,8 +137,9 @@ void read_conversion(const cli::CommandLine& line, convert::ConvertOptions& opti
 Task read_task(const cli::CommandLine& line) {
     Task task;
     convert::ConvertOptions& options = task.conversion;
-    const std::string first = line.text("first");
-    const std::string second = line.text("second");
+    std::vector<std::string> operands;
+    line.each("operand", [&](const std::string& operand) { operands.push_back(operand); });
+    const bool nameless = std::ranges::count(operands, "") != 0;
     options.source.threads = line.threads(cli::kFewThreads);
     for (const char* mode : {"planes-only", "export"}) {
         line.excludes(mode, {"format", "dim", "member", "limit", "duplicates", "on-error", "memory",
@@ -137,14 +148,17 @@ Task read_task(const cli::CommandLine& line) {
     line.excludes("export", {"planes-only", "threads"});
     if (line.given("planes-only")) {
         task.planes_of = line.nonempty("planes-only", "a MODEL_DIR");
-        if (!first.empty()) throw WrongUsage("--planes-only takes one MODEL_DIR and no INPUT");
+        if (!operands.empty()) throw WrongUsage("--planes-only takes one MODEL_DIR and no INPUT");
     } else if (line.given("export")) {
-        if (first.empty() || second.empty()) throw WrongUsage("--export needs MODEL_DIR and OUT");
-        task.exporting = convert::ExportOptions{export_format(line), first, second};
+        if (operands.size() != 2 || nameless) throw WrongUsage("--export needs MODEL_DIR and OUT");
+        task.exporting = convert::ExportOptions{export_format(line), operands[0], operands[1]};
     } else {
-        if (first.empty() || second.empty()) throw WrongUsage("INPUT and MODEL_DIR are needed");
-        options.input = first;
-        options.model_dir = second;
+        if (operands.size() < 2 || nameless) throw WrongUsage("INPUT and MODEL_DIR are needed");
+        options.model_dir = operands.back();
+        operands.pop_back();
+        if (std::ranges::count(operands, "-") > 1)
+            throw WrongUsage("- can be one INPUT only: standard input can be read once");
+        options.inputs = operands;
         read_conversion(line, options);
     }
     return task;
@@ -189,38 +203,51 @@ void tell_oddities(const std::string& input, const source::SourceSummary& source
             input));
 }
 
-void summarize(const convert::ConvertOptions& options, const source::Report& report) {
-    const auto& source = report.source;
-    const std::string_view unit = source::unit_of(source.format);
+/// Says which lines of a source were skipped, and why.
+void tell_skipped(const std::string& input, const source::SourceSummary& source) {
     for (const std::string& skipped : source.skipped_examples)
-        kProgram.say(fmt::format("skipped: {}: {}", options.input, skipped));
-    if (source.skipped_lines() != 0) {
-        std::string reasons;
-        for (std::size_t i = 0; i < source::kLineFaults; ++i) {
-            if (source.skipped[i] == 0) continue;
-            reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", source.skipped[i],
-                                   source::kLineFaultNames[i]);
-        }
-        kProgram.say(fmt::format("{}: {} {}(s) skipped: {}", options.input, source.skipped_lines(),
-                                 unit, reasons));
+        kProgram.say(fmt::format("skipped: {}: {}", input, skipped));
+    if (source.skipped_lines() == 0) return;
+    std::string reasons;
+    for (std::size_t i = 0; i < source::kLineFaults; ++i) {
+        if (source.skipped[i] == 0) continue;
+        reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", source.skipped[i],
+                               source::kLineFaultNames[i]);
     }
+    kProgram.say(fmt::format("{}: {} {}(s) skipped: {}", input, source.skipped_lines(),
+                             source::unit_of(source.format), reasons));
+}
+
+void summarize(const convert::ConvertOptions& options, const source::Report& report) {
+    const bool several = report.sources.size() > 1;
+    const source::SourceReport& first = report.sources.front();
+    for (const auto& source : report.sources) tell_skipped(source.name, source.summary);
     const std::size_t shown = std::min(report.duplicate_examples.size(), source::kShownProblems);
     for (std::size_t i = 0; i < shown; ++i) {
-        const auto& [kept, dropped, key] = report.duplicate_examples[i];
-        kProgram.say(fmt::format("{}: {} {}: the word {} stands on {} {} too, which is kept",
-                                 options.input, unit, dropped, printable(key), unit, kept));
+        kProgram.say(report.text_of(report.duplicate_examples[i]) + " too, which is kept");
     }
     if (report.duplicates > shown)
-        kProgram.say(fmt::format("{}: … {} duplicates in all", options.input, report.duplicates));
-    tell_oddities(options.input, source);
+        kProgram.say(fmt::format("{}: … {} duplicates in all",
+                                 several ? options.model_dir : first.name, report.duplicates));
+    for (const auto& source : report.sources) tell_oddities(source.name, source.summary);
+    std::string_view unit = source::unit_of(first.summary.format);
+    for (const auto& source : report.sources) {
+        const std::string_view own_unit = source::unit_of(source.summary.format);
+        if (own_unit != unit) unit = "line";
+        if (several)
+            kProgram.say(fmt::format("{}: {} words of the model, from {} {}s, {} skipped",
+                                     source.name, source.rows_kept, source.summary.lines, own_unit,
+                                     source.summary.skipped_lines()));
+    }
     double seconds = 0;
     for (const auto& [stage, value] : report.seconds) seconds += value;
+    const auto totals = report.totals();
     kProgram.say(
         fmt::format("{}: {} words of {} numbers from {} {}s, {} duplicate(s), {} skipped; {:.1f} "
                     "s, {:.0f} MB/s; generation {}",
-                    options.model_dir, report.rows_kept, source.dim, source.lines, unit,
-                    report.duplicates, source.skipped_lines(), seconds,
-                    static_cast<double>(source.text_bytes) / 1e6 / std::max(seconds, 1e-3),
+                    options.model_dir, report.rows_kept, first.summary.dim, totals.lines, unit,
+                    report.duplicates, totals.skipped_lines, seconds,
+                    static_cast<double>(totals.text_bytes) / 1e6 / std::max(seconds, 1e-3),
                     format::hex(report.generation)));
 }
 

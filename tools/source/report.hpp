@@ -1,10 +1,11 @@
-// Writes and reads a model's report.json, which says how the model was made. It is for people and
-// for gloved-verify; the daemon does not read it.
+// Writes and reads a model's report.json, which says how the model was made, of one source or of
+// several. It is for people and for gloved-verify; the daemon does not read it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,28 +27,45 @@ std::string_view name_of(OnError rule);
 std::optional<Duplicates> duplicates_from(std::string_view name);
 std::optional<OnError> on_error_from(std::string_view name);
 
-/// A line that was dropped because another has the same key. Line numbers count from 1.
+/// A line of one of several sources.
+struct SourceLine {
+    std::size_t source = 0;  ///< its place in the order of reading, from 0
+    std::uint64_t line = 0;  ///< from 1
+};
+
+/// Finds a line by its number from 0, where the lines of a source are numbered on from those of the
+/// source before. `lines` has the number of lines of each source, all of them more than `number`.
+SourceLine find_line(std::span<const std::uint64_t> lines, std::uint64_t number);
+
+/// A line that was dropped because another has the same key.
 struct Duplicate {
-    std::uint64_t kept_line = 0;
-    std::uint64_t dropped_line = 0;
+    SourceLine kept;
+    SourceLine dropped;
     std::string key;
 };
 
 /// Maximum number of duplicates that a report lists; all are counted.
 inline constexpr std::size_t kListedDuplicates = 1000;
 
+/// What a report says of a source. Of one that was not read, since SourceOptions::limit ended the
+/// reading before it, only `name` is set.
+struct SourceReport {
+    std::string name;
+    std::uint64_t bytes = 0;                ///< size on disk; for a zip archive the packed size of
+                                            ///< the member
+    std::string member;                     ///< read from a zip archive; otherwise empty
+    std::optional<std::uint64_t> checksum;  ///< XXH3-64; absent for a zip archive, and if the
+                                            ///< source was not read to its end
+    std::optional<std::uint32_t> crc32;     ///< of the unpacked member; absent without a member,
+                                            ///< and if it was not read to its end
+    std::string compression;                ///< Input::compression()
+    SourceSummary summary;
+    std::uint64_t rows_kept = 0;  ///< rows of the model that come from it
+};
+
 /// The content of a report.
 struct Report {
-    std::string source_name;
-    std::uint64_t source_bytes = 0;                ///< size on disk; for a zip archive the packed
-                                                   ///< size of the member
-    std::string member;                            ///< read from a zip archive; otherwise empty
-    std::optional<std::uint64_t> source_checksum;  ///< XXH3-64; absent for a zip archive, and
-                                                   ///< if the source was not read to its end
-    std::optional<std::uint32_t> source_crc32;     ///< of the unpacked member; absent without a
-                                                   ///< member, and if it was not read to its end
-    std::string compression;                       ///< Input::compression()
-    SourceSummary source;
+    std::vector<SourceReport> sources;  ///< at least one, in the order in which they were read
     Duplicates duplicates_rule = Duplicates::first;
     OnError on_error = OnError::stop;
     std::uint64_t limit = 0;                    ///< SourceOptions::limit
@@ -57,20 +75,43 @@ struct Report {
     std::uint64_t generation = 0;
     bool planes = false;                                  ///< whether the planes file was written
     std::vector<std::pair<std::string, double>> seconds;  ///< (stage, its time), in order
+
+    /// Sums over all sources.
+    struct Totals {
+        std::uint64_t lines = 0;
+        std::uint64_t skipped_lines = 0;
+        std::uint64_t text_bytes = 0;
+    };
+    Totals totals() const;
+    /// «own.txt: line 3: the word "x" stands on line 17 of glove.txt»; within a source without
+    /// «of».
+    std::string text_of(const Duplicate& duplicate) const;
 };
 
 /// Formats the report as JSON. Bytes that are not UTF-8 are escaped as in the daemon's replies
 /// (common/wire/json_string.hpp), so that read_rules restores them.
 std::string to_json(const Report& report);
 
-/// The part of a report that says how to read the source in the same way again. Fields that an
+/// How to read one source again, and how to know it.
+struct SourceRules {
+    std::string name;
+    SourceFormat format = SourceFormat::glove;
+    std::string member;
+    std::string checksum;  ///< as checksum_text(); empty if it was not read to its end
+};
+
+/// The checksum of a source as reports have it: XXH3-64, or the CRC-32 of an archive's member, in
+/// hexadecimal digits; empty without either.
+std::string checksum_text(std::optional<std::uint64_t> checksum,
+                          std::optional<std::uint32_t> crc32);
+
+/// The part of a report that says how to read the sources in the same way again. Fields that an
 /// older report lacks have their defaults.
 struct ReadingRules {
     bool generated = false;  ///< gloved-bench made the model, without a source; the other fields
                              ///< are unset
-    SourceFormat format = SourceFormat::glove;
-    bool dim_found = false;  ///< SourceSummary::dim_found
-    std::string member;
+    std::vector<SourceRules> sources;  ///< in the order of reading; empty if there is no report
+    bool dim_found = false;            ///< SourceSummary::dim_found
     Duplicates duplicates = Duplicates::first;
     OnError on_error = OnError::stop;
     std::uint64_t limit = 0;

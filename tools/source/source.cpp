@@ -212,8 +212,7 @@ class SourceReader {
         if (sink_.say) sink_.say(fmt::format("warning: {}: {}", input_.name(), message));
     }
     std::string_view unit() const { return unit_of(summary_.format); }
-    /// Lines without a text's header.
-    std::uint64_t body_lines() const { return summary_.lines - header_lines_; }
+    std::uint64_t body_lines() const { return summary_.body_lines(); }
 
     /// Reads the head, and begins the summary with what it shows.
     Result<ChunkerOptions> detect_format() {
@@ -241,9 +240,9 @@ class SourceReader {
         dim_is_certain_ = detected->dim_is_certain;
         summary_.bom = detected->bom;
         summary_.header_rows = detected->header_rows;
-        header_lines_ =
+        summary_.header_lines =
             summary_.header_rows && summary_.format != SourceFormat::word2vec_bin ? 1 : 0;
-        summary_.lines = header_lines_;
+        summary_.lines = summary_.header_lines;
         if (summary_.bom) say("the byte order mark (UTF-8) at its beginning is dropped");
         if (options_.format == SourceFormat::automatic || summary_.dim_found)
             say(found_text(summary_));
@@ -350,7 +349,6 @@ class SourceReader {
     const SourceOptions& options_;
     const SourceSink& sink_;
     SourceSummary summary_;
-    std::uint64_t header_lines_ = 0;
     bool dim_is_certain_ = false;
     bool last_line_taken_ = true;
 };

@@ -43,6 +43,7 @@ struct SourceSummary {
     bool dim_found = false;                    ///< dim was found, not given by SourceOptions
     bool bom = false;                          ///< a UTF-8 byte order mark was dropped
     std::optional<std::uint64_t> header_rows;  ///< number of rows in the header, if there is one
+    std::uint64_t header_lines = 0;            ///< 1 if a text has a header, else 0
     std::uint64_t lines = 0;                   ///< number of lines, with a text's header line
     std::uint64_t rows = 0;                    ///< number of rows, with duplicates
     std::uint64_t text_bytes = 0;              ///< size, unpacked
@@ -52,6 +53,8 @@ struct SourceSummary {
     bool final_newline = true;                  ///< the source ends with LF
     OddWords odd_words;  ///< of the rows, by line from 0; a text's header is line 0
 
+    /// Number of lines without a text's header, as SourceOptions::limit counts them.
+    std::uint64_t body_lines() const { return lines - header_lines; }
     /// Number of skipped lines.
     std::uint64_t skipped_lines() const;
 };

@@ -50,6 +50,7 @@ Examples:
   gloved-verify --download glove.840B.300d.zip
   gloved-verify models/glove
   gloved-verify --source glove.6B.100d.txt.gz models/glove
+  gloved-verify --source glove.6B.100d.txt.gz --source own.txt models/own
   gloved-verify engines models/glove
   gloved-verify --neighbors all models/glove
   gloved-verify --audit answers.json --list animals=animals.txt models/glove
@@ -119,9 +120,9 @@ cli::Options describe_options() {
     add("neighbors", cli::value("N|all", "20"),
         "how many lists of the neighbors file, if there is one, to compare with a plain search");
     add("seed", cli::value("S", "1"), "seed of the choice of these lists");
-    add("source", cli::value("INPUT"),
-        "also compare every word, number and rank with the download that the model was made from; "
-        "- is stdin");
+    add("source", cli::values("INPUT"),
+        "also compare every word, number and rank with the download that the model was made from, "
+        "or - for stdin; repeat for several, in their order");
     add("quick",
         "check only what gloved checks at start: headers, sizes, words, and that the files belong "
         "together");
@@ -203,7 +204,12 @@ Settings read_settings(const cli::CommandLine& line) {
         return settings;
     }
     read_common_settings(line, settings);
-    options.source = line.text("source");
+    line.each("source", [&](const std::string& source) {
+        if (source.empty()) throw WrongUsage("--source takes an input");
+        if (source == "-" && std::ranges::count(options.sources, "-") != 0)
+            throw WrongUsage("--source - can be given once: standard input can be read once");
+        options.sources.push_back(source);
+    });
     options.quick = line.given("quick");
     options.audit.file = line.nonempty("audit", "a file of replies, or - for stdin");
     line.each("list", [&](const std::string& list) { add_list(list, options.audit); });

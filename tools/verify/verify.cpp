@@ -109,38 +109,53 @@ std::vector<format::Row> check_ranks(const Model& model, const Reporter& report)
     return *std::move(by_rank);
 }
 
-/// What a source says of a model's rows.
+/// What the sources say of a model's rows. Their lines are numbered on from one to the next.
 struct Comparison {
-    std::vector<std::uint64_t> line_of;  ///< by row: the source line that counts, from 1; 0: none
-    std::vector<bool> equal;             ///< by row: whether that line's numbers are the model's
-    std::uint64_t unknown = 0;           ///< source lines whose words are not in the model
-    std::string first_unknown;
+    std::vector<std::uint64_t> line_of;    ///< by row: the source line that counts, from 1; 0: none
+    std::vector<bool> equal;               ///< by row: whether that line's numbers are the model's
+    std::uint64_t unknown = 0;             ///< source lines whose words are not in the model
+    std::string first_unknown;             ///< the word of the first
+    std::uint64_t first_unknown_line = 0;  ///< from 1
     std::uint64_t lines = 0;
+    // By source, of those that were read:
+    std::vector<std::uint64_t> lines_of;
+    std::vector<std::string> checksums;  ///< as in source::SourceRules
+    std::vector<std::string> paths;
+    std::vector<std::string_view> units;  ///< source::unit_of()
 };
 
-/// Reads the source and compares each row with the model's.
-Result<Comparison> compare_source(const Model& model, const VerifyOptions& options,
-                                  const ReadingRules& rules, const std::atomic<bool>& stop) {
-    auto input = source::Input::open(options.source, stop, rules.member);
+/// «line 17», or of several sources «line 17 of own.txt»: a line of Comparison, from 1.
+std::string line_name(const Comparison& found, std::uint64_t line) {
+    const auto [source, number] = source::find_line(found.lines_of, line - 1);
+    const bool several = found.paths.size() > 1;
+    return fmt::format("{} {}{}{}", found.units[source], number, several ? " of " : "",
+                       several ? found.paths[source] : "");
+}
+
+/// «"glove.txt", "own.txt"»: the sources of a report.
+std::string names_of(const ReadingRules& rules) {
+    constexpr std::size_t kListed = 10;
+    std::string names;
+    for (std::size_t i = 0; i < std::min(rules.sources.size(), kListed); ++i)
+        names += (i == 0 ? "" : ", ") + printable(rules.sources[i].name, 255);
+    return rules.sources.size() > kListed ? names + ", …" : names;
+}
+
+/// Reads a source and compares each row with the model's.
+Result<source::SourceSummary> compare_source(const Model& model, const std::string& path,
+                                             const source::SourceRules& source_rules,
+                                             const source::SourceOptions& source_options,
+                                             source::Duplicates duplicates,
+                                             const std::atomic<bool>& stop, Comparison& found) {
+    auto input = source::Input::open(path, stop, source_rules.member);
     if (!input) return input.error();
     Progress progress("comparing", input->total_bytes());
-
-    source::SourceOptions source_options;
-    source_options.format = rules.format;
-    source_options.dim = rules.dim_found ? 0 : model.dim();
-    source_options.limit = rules.limit;
-    source_options.on_error = rules.on_error;
-    source_options.threads = options.threads;
-
-    Comparison found;
-    found.line_of.resize(model.rows());
-    found.equal.resize(model.rows());
     constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
     source::SourceSink sink;
     sink.begin = [&](const source::SourceSummary& summary) -> Status {
         if (summary.dim == model.dim()) return {};
         return error_with(ErrorCode::bad_source, "{}: {} numbers a word, but the model has {}",
-                          options.source, summary.dim, model.dim());
+                          path, summary.dim, model.dim());
     };
     sink.inspect = [&](source::Batch& batch) {
         batch.scratch.clear();
@@ -154,48 +169,77 @@ Result<Comparison> compare_source(const Model& model, const VerifyOptions& optio
     };
     sink.commit = [&](source::Batch& batch) -> Status {
         for (std::size_t i = 0; i < batch.rows(); ++i) {
-            const std::uint64_t line = batch.first_line + batch.line_numbers[i] + 1;
+            const std::uint64_t line = found.lines + batch.first_line + batch.line_numbers[i] + 1;
             if (batch.scratch[i] == kUnknown) {
                 if (found.unknown++ == 0) {
-                    found.first_unknown = fmt::format("{} on {} {}", printable(batch.key(i)),
-                                                      source::unit_of(rules.format), line);
+                    found.first_unknown = batch.key(i);
+                    found.first_unknown_line = line;
                 }
                 continue;
             }
             const std::size_t row = batch.scratch[i] / 2;
-            if (found.line_of[row] != 0 && rules.duplicates != source::Duplicates::last) continue;
+            if (found.line_of[row] != 0 && duplicates != source::Duplicates::last) continue;
             found.line_of[row] = line;
             found.equal[row] = batch.scratch[i] % 2 == 1;
         }
         progress.update(input->source_bytes());
         return {};
     };
-    const auto summary = source::read_source(*input, source_options, sink);
-    if (!summary) return summary.error();
-    found.lines = summary->lines;
+    auto summary = source::read_source(*input, source_options, sink);
+    if (!summary) return summary;
+    found.checksums.push_back(
+        summary->whole ? source::checksum_text(input->checksum(), input->crc32()) : "");
+    return summary;
+}
+
+/// Reads the sources one after the other, by the rules of the conversion.
+Result<Comparison> compare_sources(const Model& model, const VerifyOptions& options,
+                                   const ReadingRules& rules, const std::atomic<bool>& stop) {
+    Comparison found;
+    found.line_of.resize(model.rows());
+    found.equal.resize(model.rows());
+    std::uint64_t words = 0;
+    for (std::size_t i = 0; i < options.sources.size(); ++i) {
+        if (rules.limit != 0 && words == rules.limit) break;
+        const auto source_rules = rules.sources.empty() ? source::SourceRules() : rules.sources[i];
+        source::SourceOptions source_options;
+        source_options.format = source_rules.format;
+        source_options.dim = rules.dim_found ? 0 : model.dim();
+        source_options.limit = rules.limit == 0 ? 0 : rules.limit - words;
+        source_options.on_error = rules.on_error;
+        source_options.threads = options.threads;
+        const auto summary = compare_source(model, options.sources[i], source_rules, source_options,
+                                            rules.duplicates, stop, found);
+        if (!summary) return summary.error();
+        words += summary->body_lines();
+        found.lines += summary->lines;
+        found.lines_of.push_back(summary->lines);
+        found.paths.push_back(options.sources[i]);
+        found.units.push_back(source::unit_of(source_rules.format));
+    }
     return found;
 }
 
-void report_source_keys(const Model& model, const Comparison& found, const std::string& source,
-                        const Reporter& report) {
+void report_source_keys(const Model& model, const Comparison& found, const Reporter& report) {
     const auto missing = std::ranges::find(found.line_of, 0);
     if (found.unknown != 0) {
         report({"source keys", false,
-                fmt::format("{} lines' words are not in the model; the first: {}", found.unknown,
-                            found.first_unknown)});
+                fmt::format("{} lines' words are not in the model; the first: {} on {}",
+                            found.unknown, printable(found.first_unknown),
+                            line_name(found, found.first_unknown_line))});
     } else if (missing != found.line_of.end()) {
         const auto row = static_cast<std::size_t>(missing - found.line_of.begin());
-        report(
-            {"source keys", false, fmt::format("{} is not in {}", row_name(model, row), source)});
+        report({"source keys", false,
+                fmt::format("{} is not in {}", row_name(model, row),
+                            found.paths.size() == 1 ? found.paths[0] : "any source")});
     } else {
         report({"source keys", true,
                 fmt::format("all {} words, from {} lines", model.rows(), found.lines)});
     }
 }
 
-void report_source_numbers(const Model& model, const Comparison& found, std::string_view unit,
-                           const Reporter& report) {
-    // In the order of the source, so that «the first» is the first of the file.
+void report_source_numbers(const Model& model, const Comparison& found, const Reporter& report) {
+    // In the order of the sources, so that «the first» is the first of the file.
     std::uint64_t differing = 0;
     std::size_t first = kNone;
     for (std::size_t row = 0; row < model.rows(); ++row) {
@@ -204,39 +248,66 @@ void report_source_numbers(const Model& model, const Comparison& found, std::str
         if (first == kNone || found.line_of[row] < found.line_of[first]) first = row;
     }
     report({"source numbers", differing == 0,
-            differing == 0 ? "equal bit for bit"
-                           : fmt::format("{} rows differ; the first: {}, {} {}", differing,
-                                         row_name(model, first), unit, found.line_of[first])});
+            differing == 0
+                ? "equal bit for bit"
+                : fmt::format("{} rows differ; the first: {}, {}", differing,
+                              row_name(model, first), line_name(found, found.line_of[first]))});
 }
 
-/// Ranks are those of the source if lines ascend with rank.
+/// Ranks are those of the sources if lines ascend with rank.
 void report_source_ranks(const Model& model, const Comparison& found,
                          const std::vector<format::Row>& by_rank, const Reporter& report) {
+    const auto place = [&](std::size_t row) {
+        return found.line_of[row] == 0 ? "no line" : line_name(found, found.line_of[row]);
+    };
     for (std::size_t rank = 1; rank < by_rank.size(); ++rank) {
         const std::size_t before = by_rank[rank - 1];
         const std::size_t row = by_rank[rank];
         if (found.line_of[before] < found.line_of[row]) continue;
         report({"source ranks", false,
-                fmt::format("{} has rank {} and line {}, {} has rank {} and line {}",
-                            row_name(model, before), rank - 1, found.line_of[before],
-                            row_name(model, row), rank, found.line_of[row])});
+                fmt::format("{} has rank {} and {}, {} has rank {} and {}", row_name(model, before),
+                            rank - 1, place(before), row_name(model, row), rank, place(row))});
         return;
     }
     report({"source ranks", !by_rank.empty(),
             by_rank.empty() ? "the ranks are not a permutation" : "in the order of the source"});
 }
 
-Status check_source(const Model& model, const VerifyOptions& options, const ReadingRules& rules,
-                    const std::vector<format::Row>& by_rank, const std::atomic<bool>& stop,
-                    const Reporter& report) {
-    const auto found = compare_source(model, options, rules, stop);
-    if (!found) {
-        if (found.error().code == ErrorCode::interrupted) return found.error();
-        report({"source", false, found.error().message});
+/// Whether checksums show that the sources of the report were read in another order.
+bool is_other_order(const Comparison& found, const ReadingRules& rules) {
+    std::vector<std::string> expected;
+    for (const source::SourceRules& source : rules.sources) expected.push_back(source.checksum);
+    return found.checksums != expected && std::ranges::is_permutation(found.checksums, expected);
+}
+
+Status check_sources(const Model& model, const VerifyOptions& options, const ReadingRules& rules,
+                     const std::vector<format::Row>& by_rank, const std::atomic<bool>& stop,
+                     const Reporter& report) {
+    const std::size_t expected = rules.sources.size();
+    const std::string names =
+        expected == 1 ? fmt::format("the model was made from one source, {}", names_of(rules))
+                      : fmt::format("the model was made from {} sources, in this order: {}",
+                                    expected, names_of(rules));
+    if (expected != 0 && expected != options.sources.size()) {
+        report({"source", false,
+                fmt::format("{} given, but {}; give --source for each", options.sources.size(),
+                            names)});
         return {};
     }
-    report_source_keys(model, *found, options.source, report);
-    report_source_numbers(model, *found, source::unit_of(rules.format), report);
+    const auto found = compare_sources(model, options, rules, stop);
+    if (!found) {
+        if (found.error().code == ErrorCode::interrupted) return found.error();
+        report({"source", false,
+                expected > 1 ? fmt::format("{}; {}", found.error().message, names)
+                             : found.error().message});
+        return {};
+    }
+    if (is_other_order(*found, rules)) {
+        report({"source", false, fmt::format("given in another order; {}", names)});
+        return {};
+    }
+    report_source_keys(model, *found, report);
+    report_source_numbers(model, *found, report);
     report_source_ranks(model, *found, by_rank, report);
     return {};
 }
@@ -295,9 +366,9 @@ Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>&
         Status checked = check_audit(*model, options.audit, options.threads, stop, report);
         if (!checked) return checked.error();
     }
-    if (!options.source.empty()) {
-        if (Status checked = check_source(*model, options, rules, by_rank, stop, report); !checked)
-            return checked.error();
+    if (!options.sources.empty()) {
+        Status checked = check_sources(*model, options, rules, by_rank, stop, report);
+        if (!checked) return checked.error();
     }
     return facts;
 }

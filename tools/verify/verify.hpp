@@ -20,7 +20,8 @@ namespace gloved::verify {
 /// What to verify.
 struct VerifyOptions {
     std::string model_dir;
-    std::string source;    ///< the download to compare with; «-» for stdin; empty for none
+    /// The downloads to compare with, in the order in which they were converted; «-» for stdin.
+    std::vector<std::string> sources;
     bool quick = false;    ///< only what the daemon checks when it opens a model
     bool engines = false;  ///< also check every engine's answers; not with `quick`
     EngineChecks asked;    ///< how to check engines; its `threads` is ignored
@@ -43,7 +44,7 @@ struct ModelFacts {
 
 /// Checks options.model_dir and calls `report` with each outcome, on the calling thread and always
 /// in the same order. Continues after a fault, unless the model cannot be opened. With `engines`,
-/// every engine answers questions (engines.hpp), unless a check of the values fails. With a source,
+/// every engine answers questions (engines.hpp), unless a check of the values fails. With sources,
 /// compares each key, each bit of each number and each rank, under the rules in the model's
 /// report.json (without one: the first of several lines with the same key counts). With answers to
 /// audit, answers them again (audit.hpp), unless a check of the values fails. Changes nothing on
