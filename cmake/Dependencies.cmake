@@ -2,6 +2,7 @@
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(LibArchive 3.6 REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto)
 
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
@@ -15,13 +16,6 @@ find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
 add_library(gloved_utf8proc INTERFACE)
 target_include_directories(gloved_utf8proc SYSTEM INTERFACE ${UTF8PROC_INCLUDE_DIR})
 target_link_libraries(gloved_utf8proc INTERFACE ${UTF8PROC_LIBRARY})
-
-# Not find_package(libzip): Debian's file for it wants programs that libzip-dev does not bring.
-find_path(LIBZIP_INCLUDE_DIR zip.h REQUIRED)
-find_library(LIBZIP_LIBRARY zip REQUIRED)
-add_library(gloved_libzip INTERFACE)
-target_include_directories(gloved_libzip SYSTEM INTERFACE ${LIBZIP_INCLUDE_DIR})
-target_link_libraries(gloved_libzip INTERFACE ${LIBZIP_LIBRARY})
 
 find_path(LIBSYSTEMD_INCLUDE_DIR systemd/sd-daemon.h REQUIRED)
 find_library(LIBSYSTEMD_LIBRARY systemd REQUIRED)

@@ -16,9 +16,9 @@ packages_of() {
     local on=${2-$(distribution)}
     case $1 in
         build)
-            echo g++ cmake ninja-build libboost-dev libboost-program-options-dev libfmt-dev \
-                libspdlog-dev libssl-dev libsystemd-dev libutf8proc-dev libxxhash-dev \
-                libzip-dev nlohmann-json3-dev zlib1g-dev
+            echo g++ cmake ninja-build libarchive-dev libboost-dev \
+                libboost-program-options-dev libfmt-dev libspdlog-dev libssl-dev libsystemd-dev \
+                libutf8proc-dev libxxhash-dev nlohmann-json3-dev zlib1g-dev
             ;;
         mpi) echo libopenmpi-dev openmpi-bin ;;
         slurm) echo munge slurm-client slurmctld slurmd ;;

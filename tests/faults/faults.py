@@ -28,7 +28,8 @@ INPUT = harness.option(
     "--input", "text", "what gloved-convert reads", choices=("text", "gz", "zip")
 )
 
-# libzip asks for the local time. Without TZ the C library reads a file for it, and ignores faults.
+# libarchive asks for the local time. Without TZ the C library reads a file for it, and ignores
+# faults.
 os.environ["TZ"] = "UTC0"
 
 

@@ -2,10 +2,10 @@
 # looks for new inputs.
 
 set(gloved_fuzz_seeds ${CMAKE_BINARY_DIR}/fuzz_seeds)
-foreach(format model zip)
+foreach(format archive model)
   add_executable(make_${format}_seeds fuzz/make_${format}_seeds.cpp)
-  target_link_libraries(make_${format}_seeds PRIVATE gloved_options gloved_common gloved_libzip
-    ZLIB::ZLIB)
+  target_link_libraries(make_${format}_seeds PRIVATE gloved_options gloved_common
+    LibArchive::LibArchive ZLIB::ZLIB)
   set_target_properties(make_${format}_seeds PROPERTIES RUNTIME_OUTPUT_DIRECTORY
     ${CMAKE_BINARY_DIR}/tests)
   file(MAKE_DIRECTORY ${gloved_fuzz_seeds}/${format})
@@ -36,5 +36,5 @@ gloved_add_replay(model)
 gloved_add_replay(matmin gloved_matmin_source)
 gloved_add_replay(text gloved_source ZLIB::ZLIB)
 gloved_add_replay(word2vec_bin gloved_source)
-gloved_add_replay(zip gloved_source)
+gloved_add_replay(archive gloved_source)
 gloved_add_replay(distmat gloved_matrix gloved_source gloved_kernels ZLIB::ZLIB)

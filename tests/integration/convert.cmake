@@ -11,7 +11,7 @@ gloved_add_test(convert_integration_test SHARDS 2
     ${CMAKE_CURRENT_LIST_DIR}/purge_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/verify_damage_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/verify_source_test.cpp
-  LIBRARIES gloved_common ZLIB::ZLIB gloved_libzip nlohmann_json::nlohmann_json
+  LIBRARIES gloved_common LibArchive::LibArchive ZLIB::ZLIB nlohmann_json::nlohmann_json
   NEEDS gloved-convert gloved-make-text gloved-neighbors gloved-verify)
 
 # Hundreds of small conversions, each a line of odd_files.tsv.
@@ -19,5 +19,5 @@ gloved_add_test(convert_integration_test SHARDS 2
 gloved_add_test(odd_files_test NIGHTLY_ASAN *
   LABELS integration
   SOURCES ${CMAKE_CURRENT_LIST_DIR}/odd_files.cpp ${CMAKE_CURRENT_LIST_DIR}/odd_files_test.cpp
-  LIBRARIES gloved_common ZLIB::ZLIB gloved_libzip nlohmann_json::nlohmann_json
+  LIBRARIES gloved_common LibArchive::LibArchive ZLIB::ZLIB nlohmann_json::nlohmann_json
   NEEDS gloved-convert gloved-verify)

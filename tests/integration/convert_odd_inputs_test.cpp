@@ -8,7 +8,6 @@
 
 #include "tests/support/process.hpp"
 #include "tests/support/temp_dir.hpp"
-#include "tests/support/zip.hpp"
 
 namespace gloved::tests {
 namespace {
@@ -40,21 +39,6 @@ TEST(OddTargets, AreRefused) {
     EXPECT_EQ(missing.exit_code, 1);
     EXPECT_NE(missing.err.find("none.txt: cannot open: No such file"), std::string::npos)
         << missing.err;
-}
-
-TEST(OddInputs, AZipArchiveOnAPipeIsRefused) {
-    const TempDir dir;
-    write_file(dir / "in.zip", zip_archive({{"a.txt", "a 1 2\n"}}));
-    const auto through = [&](const std::string& script) {
-        return run(
-            {"sh", "-c", script, "sh", program("gloved-convert"), dir / "in.zip", dir / "m"});
-    };
-    const Finished piped = through("cat \"$2\" | \"$1\" - \"$3\"");
-    EXPECT_EQ(piped.exit_code, 1);
-    EXPECT_NE(piped.err.find("cannot be read from a pipe"), std::string::npos) << piped.err;
-    EXPECT_NE(piped.err.find("save it to a file"), std::string::npos) << piped.err;
-    // A file as stdin can be sought in.
-    EXPECT_EQ(through("\"$1\" - \"$3\" <\"$2\"").exit_code, 0);
 }
 
 TEST(Usage, IsExitStatusTwo) {

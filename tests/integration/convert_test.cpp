@@ -16,11 +16,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/format/model.hpp"
 #include "tests/support/gzip.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/tar.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/word2vec.hpp"
 #include "tests/support/zip.hpp"
@@ -135,6 +137,32 @@ TEST(Convert, GivesTheSameModelForEveryFormatAndVerifiesIt) {
     // The same text, unpacked by hand since: the member's name does not matter then.
     EXPECT_EQ(
         run({program("gloved-verify"), "--source", dir / "in-glove", dir / "member"}).exit_code, 0);
+}
+
+TEST(Convert, ReportsHowASourceIsPacked) {
+    const TempDir dir;
+    const std::string text = "the 3 4\nof 5 12\n";
+    const std::string tar = tar_archive({{"a.txt", text}, {"b.txt", "b 1 2 3\n"}});
+    for (const auto& [name, content] : std::vector<std::pair<std::string, std::string>>{
+             {"none", text},
+             {"xz", xz(text)},
+             {"zip", zip_archive({{"a.txt", text}, {"b.txt", "b 1 2 3\n"}})},
+             {"tar", tar},
+             {"tar.gz", gzip(tar)}}) {
+        const std::string model = dir / name;
+        write_file(model + ".in", content);
+        std::vector<std::string> arguments = {model + ".in", model};
+        const bool archive = name == "zip" || name.starts_with("tar");
+        if (archive) arguments.insert(arguments.begin(), {"--member", "a.txt"});
+        const auto finished = convert(arguments);
+        ASSERT_EQ(finished.exit_code, 0) << finished.err;
+        const auto source = report_of(model)["source"];
+        EXPECT_EQ(source["compression"], name);
+        EXPECT_EQ(source["bytes"], content.size());
+        EXPECT_EQ(source["member"].is_null(), !archive);
+        EXPECT_EQ(source["xxh3"].is_null(), name == "zip");
+        EXPECT_EQ(source["crc32"].is_null(), name != "zip");
+    }
 }
 
 TEST(Convert, SaysWhatItFoundAndWhatIsDoubtful) {

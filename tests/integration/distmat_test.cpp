@@ -146,7 +146,7 @@ TEST_F(Distmat, TakesTheMemberOfAnArchiveThatIsNamed) {
     EXPECT_EQ(
         refused.err,
         "gloved-distmat: " + (dir_ / "in") +
-            ": --member \"points\" is given, but this is not a zip archive; leave --member out\n");
+            ": --member \"points\" is given, but this is not an archive; leave --member out\n");
     EXPECT_EQ(distmat({"--member", "", dir_ / "in", "-"}).exit_code, 2);
 }
 

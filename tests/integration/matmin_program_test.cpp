@@ -43,10 +43,9 @@ TEST(Matmin, PrintsTheSameBytesHoweverItIsFed) {
     const Finished no_archive = matmin({"--member", "matrices", dir / "text"});
     EXPECT_EQ(no_archive.exit_code, 1);
     EXPECT_EQ(no_archive.out, "");
-    EXPECT_NE(
-        no_archive.err.find(
-            "--member \"matrices\" is given, but this is not a zip archive; leave --member out"),
-        std::string::npos)
+    EXPECT_NE(no_archive.err.find(
+                  "--member \"matrices\" is given, but this is not an archive; leave --member out"),
+              std::string::npos)
         << no_archive.err;
     EXPECT_EQ(matmin({"--op", "max", dir / "text"}).out, kMaximum);
     EXPECT_EQ(matmin({"--op=minmax", dir / "text"}).out, kMinimum + "***\n" + kMaximum);

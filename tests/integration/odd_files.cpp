@@ -1,7 +1,6 @@
 #include "tests/integration/odd_files.hpp"
 
 #include <fmt/format.h>
-#include <zip.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "tests/support/gzip.hpp"
+#include "tests/support/tar.hpp"
 #include "tests/support/zip.hpp"
 
 namespace gloved::tests {
@@ -26,13 +26,22 @@ std::size_t number(const std::string& text) {
     return value;
 }
 
-std::string zip_of(const Arguments& arguments, int method, const char* password = "") {
+std::string zip_of(const Arguments& arguments, unsigned method, unsigned flags = 0) {
     if (arguments.size() % 2 != 0) throw std::runtime_error("a member without content");
     std::vector<ZipEntry> entries;
-    for (std::size_t i = 0; i < arguments.size(); i += 2) {
-        entries.push_back({arguments[i], arguments[i + 1], method, password});
-    }
+    for (std::size_t i = 0; i < arguments.size(); i += 2)
+        entries.push_back({arguments[i], arguments[i + 1], method, flags});
     return zip_archive(entries);
+}
+
+std::string tar_of(const Arguments& arguments, unsigned type) {
+    if (arguments.size() % 2 != 0) throw std::runtime_error("a member without content");
+    std::vector<TarEntry> entries;
+    for (std::size_t i = 0; i < arguments.size(); i += 2) {
+        const bool folder = arguments[i].ends_with('/');
+        entries.push_back({arguments[i], arguments[i + 1], folder ? AE_IFDIR : type});
+    }
+    return tar_archive(entries);
 }
 
 std::string float_bytes(const Arguments& arguments) {
@@ -63,10 +72,23 @@ functions() {
                  return text;
              }},
             {"gzip", [](const Arguments& a) { return gzip(a.at(0)); }},
-            {"zip", [](const Arguments& a) { return zip_of(a, ZIP_CM_DEFLATE); }},
-            {"stored", [](const Arguments& a) { return zip_of(a, ZIP_CM_STORE); }},
-            {"bzip2", [](const Arguments& a) { return zip_of(a, ZIP_CM_BZIP2); }},
-            {"encrypted", [](const Arguments& a) { return zip_of(a, ZIP_CM_DEFLATE, "secret"); }},
+            {"bz2", [](const Arguments& a) { return bzip2(a.at(0)); }},
+            {"xz", [](const Arguments& a) { return xz(a.at(0)); }},
+            {"zstd", [](const Arguments& a) { return zstd(a.at(0)); }},
+            {"tar", [](const Arguments& a) { return tar_of(a, AE_IFREG); }},
+            {"links", [](const Arguments& a) { return tar_of(a, AE_IFLNK); }},
+            {"zip", [](const Arguments& a) { return zip_of(a, kZipDeflated); }},
+            {"stored", [](const Arguments& a) { return zip_of(a, kZipStored); }},
+            {"streamed",
+             [](const Arguments& a) { return zip_of(a, kZipDeflated, kZipSizesBehindData); }},
+            {"utf8_names",
+             [](const Arguments& a) { return zip_of(a, kZipDeflated, kZipUtf8Name); }},
+            {"method",
+             [](const Arguments& a) {
+                 return zip_of({a.begin() + 1, a.end()}, static_cast<unsigned>(number(a.at(0))));
+             }},
+            {"encrypted",
+             [](const Arguments& a) { return zip_of(a, kZipDeflated, kZipEncrypted); }},
             {"zip64", [](const Arguments& a) { return zip64_archive(a.at(0), a.at(1)); }},
             {"first", [](const Arguments& a) { return a.at(1).substr(0, number(a[0])); }},
             {"without_last",

@@ -34,7 +34,7 @@ bool names_a_place(const std::string& message) {
         R"(| the member "| member \S+ )");
     static const std::regex whole_file(
         R"(: (the source is empty|this is |this begins like |the header promises )"
-        R"(|the zip archive |--member |there are no words ))");
+        R"(|the (zip|tar) archive |--member |there are no words ))");
     return std::regex_search(message, place) || std::regex_search(message, whole_file);
 }
 
@@ -84,11 +84,12 @@ const std::string& old_model() {
 
 class OddFiles : public testing::TestWithParam<OddFile> {
   protected:
-    Finished convert(const std::string& model) const {
+    /// `piped`: by a pipe, in which nothing can be sought.
+    Finished convert(const std::string& model, bool piped = false) const {
         std::vector<std::string> arguments = {program("gloved-convert"), "--threads", "2"};
         arguments.insert(arguments.end(), GetParam().options.begin(), GetParam().options.end());
-        arguments.insert(arguments.end(), {dir_ / "download", dir_ / model});
-        return run(arguments);
+        arguments.insert(arguments.end(), {piped ? "-" : dir_ / "download", dir_ / model});
+        return run(arguments, piped ? read_file(dir_ / "download") : "");
     }
     void expect_fragments(const std::string& message) const {
         for (const std::string& fragment : GetParam().fragments) {
@@ -107,8 +108,12 @@ class OddFiles : public testing::TestWithParam<OddFile> {
         EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
         EXPECT_NE(verified.out.find("source numbers: equal bit for bit"), std::string::npos)
             << verified.out;
+        const Finished piped = convert("piped", true);
+        EXPECT_EQ(piped.exit_code, 0) << piped.err;
+        EXPECT_EQ(read_file(dir_ / "piped/keys"), GetParam().words);
     }
     void expect_refused() {
+        EXPECT_EQ(convert("m", true).exit_code, 1);
         // Twice: where there is no model, and where there is one.
         const Finished fresh = convert("m");
         EXPECT_EQ(fresh.exit_code, 1) << fresh.err;

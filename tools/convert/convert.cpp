@@ -50,16 +50,26 @@ constexpr double kLongNumberBytes = 26;
 
 /// What is known of an input before it is read.
 struct InputFacts {
-    std::uint64_t packed_bytes = 0;  // as on disk; 0: unknown
+    std::uint64_t packed_bytes = 0;       // as on disk; 0: unknown
+    std::uint64_t fewest_text_bytes = 0;  // packing may save hardly anything
     std::uint64_t text_bytes = kTypicalTextBytes;
     bool takes_member = true;  // it may be an archive, or no member is named
 };
 
+/// How many bytes of text an input has at least; 0: unknown.
+std::uint64_t fewest_text_bytes(const source::Input& input) {
+    return input.text_bytes() != 0 ? input.text_bytes() : input.total_bytes();
+}
+
 InputFacts facts_of(const source::Input& input, const std::string& member) {
     InputFacts facts;
     facts.packed_bytes = input.total_bytes();
-    if (facts.packed_bytes != 0)
-        facts.text_bytes = facts.packed_bytes * (input.compression() == "none" ? 1 : kPackedRatio);
+    facts.fewest_text_bytes = fewest_text_bytes(input);
+    if (input.text_bytes() != 0) {
+        facts.text_bytes = input.text_bytes();
+    } else if (facts.packed_bytes != 0) {
+        facts.text_bytes = facts.packed_bytes * kPackedRatio;
+    }
     facts.takes_member = static_cast<bool>(input.check_member(member));
     return facts;
 }
@@ -463,9 +473,8 @@ class InputReader {
     Status check_space_early(const source::Input& input, const source::Batch& first,
                              std::uint64_t spooled) const {
         if (first.rows() == 0) return {};
-        // Packed bytes count as text: packing may save hardly anything.
         const double batches =
-            static_cast<double>(input.total_bytes()) / static_cast<double>(first.text_bytes);
+            static_cast<double>(fewest_text_bytes(input)) / static_cast<double>(first.text_bytes);
         const double here = static_cast<double>(first.rows()) * batches;
         double rows = static_cast<double>(buckets_.rows()) + here;
         double model_rows = std::max(static_cast<double>(largest_input(report_)), here);
@@ -473,7 +482,7 @@ class InputReader {
             std::max(static_cast<double>(first.text_bytes) / static_cast<double>(first.rows()),
                      kLongNumberBytes * static_cast<double>(dim_));
         for (std::size_t i = index_ + 1; i < facts_.size(); ++i) {
-            const double later = static_cast<double>(facts_[i].packed_bytes) / longest_row;
+            const double later = static_cast<double>(facts_[i].fewest_text_bytes) / longest_row;
             rows += later;
             model_rows = std::max(model_rows, later);
         }

@@ -35,7 +35,7 @@ namespace gloved::convert {
 struct ConvertOptions {
     /// Paths of the downloads, one or more, in the order in which they are read; «-» for stdin.
     std::vector<std::string> inputs;
-    std::string member;            ///< name of the file in a zip archive; empty: its only one
+    std::string member;            ///< name of the file in an archive; empty: its only one
     std::string model_dir;         ///< path of the model to make
     source::SourceOptions source;  ///< how to read each; its `limit` is for all together
     source::Duplicates duplicates = source::Duplicates::first;

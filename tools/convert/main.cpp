@@ -41,10 +41,10 @@ constexpr cli::Program kProgram = {"gloved-convert",
 
 Converts a download of word vectors to a model, a directory that gloved can
 serve. INPUT is text of GloVe, word2vec or fastText, or word2vec's binary
-format. It may be plain, gzip or a file in a zip archive; - is stdin, but not
-for zip. Several inputs of the same width become one model: they are read in
-turn, and words of a later one have later ranks. A new model replaces an old one
-of that name once it is complete.
+format. It may be plain, compressed by gzip, bzip2, xz or zstd, or a file in a
+zip or tar archive; - is stdin. Several inputs of the same width become one
+model: they are read in turn, and words of a later one have later ranks. A new
+model replaces an old one of that name once it is complete.
 
 )",
                                    R"(
@@ -80,7 +80,7 @@ cli::Options describe_options() {
         "each "
         "vector's norm (Euclidean length) before its numbers; it is checked, then dropped");
     add("dim", cli::value("D"), "numbers per word (default: as many as the first lines have)");
-    add("member", cli::value("NAME"), "file to read from each zip archive, if it has several");
+    add("member", cli::value("NAME"), "file to read from each archive, if it has several");
     add("limit", cli::value("N"),
         "read only the first N words of all inputs together; repeated and skipped ones count "
         "(default: all)");

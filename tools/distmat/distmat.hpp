@@ -17,7 +17,7 @@ struct DistmatOptions {
     std::string input;   ///< file with a matrix, or with words if model_dir is set; «-» for stdin
     std::string output;  ///< file to write; «-» for text on stdout
     std::string model_dir = {};  ///< model from which the words' vectors are taken; or empty
-    std::string member = {};     ///< name of the input file in a zip archive
+    std::string member = {};     ///< name of the input file in an archive
     kernels::distance::Metric metric = kernels::distance::Metric::sqeuclidean;
     std::string engine = "auto";
     kernels::distance::DistanceOptions engine_options = {};

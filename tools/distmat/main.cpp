@@ -24,8 +24,9 @@ constexpr cli::Program kProgram = {"gloved-distmat", R"(Usage: gloved-distmat [o
 
 Computes the distances between all rows of a matrix. INPUT is text, one row per
 line, or a NumPy array (.npy) of float32 or float64 of shape (rows, columns). It
-may be plain, gzip or a file in a zip archive; - is stdin, but not for zip. With
---model, INPUT has one word per line, and the rows are the words' vectors.
+may be plain, compressed by gzip, bzip2, xz or zstd, or a file in a zip or tar
+archive; - is stdin. With --model, INPUT has one word per line, and the rows are
+the words' vectors.
 
 OUTPUT is a NumPy array if its name ends in .npy, otherwise text; - is stdout,
 as text. Without --top it is a matrix of shape (rows, rows), float32, in text
@@ -65,7 +66,7 @@ cli::Options describe_options() {
     add("simd", cli::value("avx512|avx2|neon|baseline"),
         "cpu: instruction set (default: the best one of this machine)");
     add("device", cli::value("N", "0"), "cuda: number of the GPU");
-    add("member", cli::value("NAME"), "file to read from a zip archive, if it has several");
+    add("member", cli::value("NAME"), "file to read from an archive, if it has several");
     add("times", "print on stderr how long reading, computing and writing take");
     // For tests, whose matrices are smaller than a block.
     options.hidden.add_options()("block", cli::value("N"));

@@ -23,7 +23,7 @@ struct ReadOptions {
     std::size_t threads = 0;
     /// Size of the pieces of text that a thread parses at a time.
     std::size_t chunk_bytes = std::size_t{4} << 20;
-    /// Name of the file to read in a zip archive; empty: its only file.
+    /// Name of the file to read in an archive; empty: its only file.
     std::string member = {};
 };
 
@@ -68,7 +68,7 @@ class Matrix {
     std::vector<std::string> words_;
 };
 
-/// Reads the file `path`, or stdin for «-». It may be plain, gzip or in a zip archive; its content
+/// Reads the file `path`, or stdin for «-». It may be packed (source::Input); its content
 /// determines the format. An array in a plain file is mapped. Otherwise the numbers are kept in
 /// memory, as float64, or in the type of the array.
 ///

@@ -33,8 +33,8 @@ constexpr cli::Program kProgram = {"gloved-matmin", R"(Usage: gloved-matmin [opt
 
 Reads many matrices of the same shape and prints one of that shape: each element
 is the smallest that any matrix has in its place. INPUT is text or a NumPy array
-(.npy) of shape (matrices, rows, columns). It may be plain, gzip or a file in a
-zip archive; - is stdin, but not for zip.
+(.npy) of shape (matrices, rows, columns). It may be plain, compressed by gzip,
+bzip2, xz or zstd, or a file in a zip or tar archive; - is stdin.
 
 Text begins with a line that has the number of matrices. The matrices follow,
 one row per line. Between two matrices is a line ***, which may also stand
@@ -81,7 +81,7 @@ cli::Options describe_options() {
         "most of the time, even if there is a GPU");
     add("times", "print on stderr how long reading, copying to a GPU and computing take");
     add("threads", cli::value("T"), "threads that read (default: one per core, at most 8)");
-    add("member", cli::value("NAME"), "file to read from a zip archive, if it has several");
+    add("member", cli::value("NAME"), "file to read from an archive, if it has several");
     options.operands = {"input"};
     return options;
 }

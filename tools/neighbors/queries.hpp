@@ -29,10 +29,10 @@ QueryFormat query_format_of(const std::string& path);
 /// Queries with a name each, in the order of their file. Immutable once read.
 class Queries {
   public:
-    /// Reads the file `path`, or stdin for «-». It may be packed (gzip, zip). float64 is rounded to
-    /// the nearest float32. `threads` parse text. Errors: io; interrupted; bad_source, damaged or
-    /// unsupported, for content that is not as described or of another dim; unknown_word. Messages
-    /// name the file, and the line or record.
+    /// Reads the file `path`, or stdin for «-». It may be packed (source::Input). float64 is
+    /// rounded to the nearest float32. `threads` parse text. Errors: io; interrupted; bad_source,
+    /// damaged or unsupported, for content that is not as described or of another dim;
+    /// unknown_word. Messages name the file, and the line or record.
     static Result<Queries> read(const std::string& path, QueryFormat format,
                                 const format::Model& model, std::size_t threads,
                                 const std::atomic<bool>& stop);

@@ -21,6 +21,7 @@
 #include "common/number.hpp"
 #include "common/quoting.hpp"
 #include "common/text_lines.hpp"
+#include "tools/source/archive_reader.hpp"
 #include "tools/source/line.hpp"
 
 namespace gloved::source {
@@ -39,12 +40,7 @@ struct Signature {
 
 using namespace std::string_view_literals;
 constexpr Signature kSignatures[] = {
-    {"\xFD"
-     "7zXZ"sv,
-     "xz data", "unpack it: xzcat FILE | gloved-convert - MODEL_DIR"},
-    {"\x28\xB5\x2F\xFD"sv, "zstd data", "unpack it: zstdcat FILE | gloved-convert - MODEL_DIR"},
     {"7z\xBC\xAF"sv, "a 7z archive", "unpack it first"},
-    {"BZh"sv, "bzip2 data", "unpack it: bzcat FILE | gloved-convert - MODEL_DIR"},
     {"\x04\x22\x4D\x18"sv, "lz4 data", "unpack it: lz4cat FILE | gloved-convert - MODEL_DIR"},
     {"Rar!"sv, "a RAR archive", "unpack it first"},
     {"\x93NUMPY"sv, "a NumPy array",
@@ -94,9 +90,6 @@ constexpr Signature kSignatures[] = {
      "convert it: iconv -f UTF-16 -t UTF-8 FILE | gloved-convert - MODEL_DIR"},
 };
 
-constexpr std::string_view kTarMagic = "ustar";
-constexpr std::size_t kTarMagicAt = 257;
-
 /// A pickle of protocol 2 to 5: gensim's .kv and .model, and PyTorch's older .pt.
 bool looks_like_pickle(std::string_view text) {
     return text.size() > 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5;
@@ -144,15 +137,11 @@ bool looks_like_html(std::string_view text) {
 std::optional<std::string> unsupported_content(std::string_view text, std::string_view packing) {
     if (text.empty())
         return "the source is empty: nothing was downloaded, or the command before the pipe failed";
-    if (text.starts_with("\x1f\x8b")) {
-        return packing == "zip" ? "this is gzip inside a zip archive; unpack it first: unzip -p "
-                                  "FILE MEMBER | gloved-convert - MODEL_DIR"
-                                : "this is gzip inside gzip; unpack one layer: zcat FILE | "
-                                  "gloved-convert - MODEL_DIR";
-    }
-    if (text.starts_with("PK\x03\x04")) {
-        return fmt::format("this is a zip archive inside {}; unpack the outer one first, to a file",
-                           packing);
+    const Packing* const inner = packing_of(text);
+    if (inner != nullptr && packing != "none") {
+        return fmt::format(
+            "this is {} inside {}; unpack one layer: {} | gloved-convert - MODEL_DIR", inner->name,
+            packing, unpacker_of(packing));
     }
     for (const Signature& signature : kSignatures) {
         if (text.starts_with(signature.bytes)) {
@@ -172,10 +161,6 @@ std::optional<std::string> unsupported_content(std::string_view text, std::strin
     if (looks_like_sentencepiece(text)) {
         return "this is a SentencePiece model, which holds words and no vectors; fetch the text "
                "file of the vectors";
-    }
-    if (text.size() > kTarMagicAt && text.substr(kTarMagicAt).starts_with(kTarMagic)) {
-        return "this is a tar archive, not GloVe text; unpack it first: tar -xOf FILE MEMBER | "
-               "gloved-convert - MODEL_DIR";
     }
     if (looks_like_doubles(text)) {
         return "this is float64 without a word, as the vectors.bin of GloVe's trainer; take the "

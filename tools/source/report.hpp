@@ -51,13 +51,12 @@ inline constexpr std::size_t kListedDuplicates = 1000;
 /// reading before it, only `name` is set.
 struct SourceReport {
     std::string name;
-    std::uint64_t bytes = 0;                ///< size on disk; for a zip archive the packed size of
-                                            ///< the member
-    std::string member;                     ///< read from a zip archive; otherwise empty
-    std::optional<std::uint64_t> checksum;  ///< XXH3-64; absent for a zip archive, and if the
-                                            ///< source was not read to its end
-    std::optional<std::uint32_t> crc32;     ///< of the unpacked member; absent without a member,
-                                            ///< and if it was not read to its end
+    std::uint64_t bytes = 0;                ///< size on disk
+    std::string member;                     ///< read from an archive; otherwise empty
+    std::optional<std::uint64_t> checksum;  ///< XXH3-64; absent for a zip archive in a file, and if
+                                            ///< not all was read
+    std::optional<std::uint32_t> crc32;     ///< of a zip archive's member, unpacked; absent without
+                                            ///< one, and if not all was read
     std::string compression;                ///< Input::compression()
     SourceSummary summary;
     std::uint64_t rows_kept = 0;  ///< rows of the model that come from it

@@ -1,0 +1,69 @@
+#include "tools/source/byte_reader.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace gloved::source {
+
+Result<std::size_t> ByteReader::read(std::span<char> buffer) {
+    if (stop_->load(std::memory_order_relaxed)) return Error{ErrorCode::interrupted, "interrupted"};
+    const std::size_t held = std::min(buffer.size(), peeked_.size());
+    std::memcpy(buffer.data(), peeked_.data(), held);
+    peeked_.erase(0, held);
+    if (held == buffer.size()) return held;
+    auto more = fill(buffer.subspan(held));
+    if (!more) return more;
+    return held + *more;
+}
+
+Result<std::string_view> ByteReader::peek(std::size_t bytes) {
+    const std::size_t held = peeked_.size();
+    if (held < bytes) {
+        peeked_.resize(bytes);
+        auto more = fill(std::span(peeked_).subspan(held));
+        peeked_.resize(held + (more ? *more : 0));
+        if (!more) return more.error();
+    }
+    return std::string_view(peeked_).substr(0, bytes);
+}
+
+FileReader::FileReader(InputFile file, const std::atomic<bool>& stop)
+    : ByteReader(file.name(), stop), file_(std::move(file)) {
+    if (!file_.is_regular()) return;
+    (void)::posix_fadvise(file_.fd(), 0, 0, POSIX_FADV_SEQUENTIAL);
+    seekable_ = ::lseek(file_.fd(), 0, SEEK_CUR) == 0;  // stdin may begin elsewhere
+}
+
+Status FileReader::seek(std::uint64_t offset) {
+    if (::lseek(file_.fd(), static_cast<off_t>(offset), SEEK_SET) < 0)
+        return system_error(name(), "cannot read", errno);
+    drop_peeked();
+    position_ = offset;
+    checksum_.reset();
+    if (offset == 0) checksum_.emplace();
+    return {};
+}
+
+std::optional<std::uint64_t> FileReader::checksum() const {
+    if (!checksum_) return std::nullopt;
+    return checksum_->value();
+}
+
+Result<std::size_t> FileReader::fill(std::span<char> buffer) {
+    std::size_t filled = 0;
+    while (filled < buffer.size()) {
+        auto got = file_.read(buffer.subspan(filled));
+        if (!got) return got;
+        if (*got == 0) break;
+        filled += *got;
+    }
+    if (checksum_) checksum_->update(std::as_bytes(buffer.first(filled)));
+    position_ += filled;
+    return filled;
+}
+
+}  // namespace gloved::source
