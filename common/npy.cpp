@@ -167,8 +167,8 @@ bool is_npy(std::string_view prefix) { return prefix.substr(0, kMagic.size()) ==
 
 Result<Header> parse_header(std::string_view prefix, const std::string& path) {
     const auto damaged = [&](std::string_view what) {
-        return gloved::damaged("{}: not a readable .npy file: {}; write it again with numpy.save",
-                               path, what);
+        return gloved::damaged("{}{}not a readable .npy file: {}; write it again with numpy.save",
+                               path, path.empty() ? "" : ": ", what);
     };
     if (!is_npy(prefix)) return damaged("it does not start with the magic bytes of one");
     if (prefix.size() < kMagic.size() + 2) return damaged("it ends within its header");
@@ -194,20 +194,9 @@ Result<Header> parse_header(std::string_view prefix, const std::string& path) {
         return damaged(fmt::format("its header is {}, not descr, fortran_order and shape",
                                    printable(prefix.substr(begin, length), kShownBytes)));
     }
-    if (*fields->fortran_order && fields->shape->size() > 1) {
-        return error_with(ErrorCode::unsupported,
-                          "{}: its array is in Fortran order (column by column); write it again "
-                          "with numpy.save(path, numpy.ascontiguousarray(array))",
-                          path);
-    }
-    if (!fields->descr->empty() && fields->descr->front() == '>') {
-        return error_with(ErrorCode::unsupported,
-                          "{}: its numbers ({}) are big-endian; write it again with "
-                          "numpy.save(path, array.astype(array.dtype.newbyteorder('<')))",
-                          path, printable(*fields->descr));
-    }
     Header header;
     header.data_offset = begin + length;
+    header.fortran_order = *fields->fortran_order && fields->shape->size() > 1;
     for (const TypeName& type : kTypes) {
         if (type.descr != *fields->descr) continue;
         header.type = type.type;
@@ -218,6 +207,22 @@ Result<Header> parse_header(std::string_view prefix, const std::string& path) {
     header.descr = *std::move(fields->descr);
     header.shape = *std::move(fields->shape);
     return header;
+}
+
+Status check_plain(const Header& header, const std::string& path) {
+    if (header.fortran_order) {
+        return error_with(ErrorCode::unsupported,
+                          "{}: its array is in Fortran order (column by column); write it again "
+                          "with numpy.save(path, numpy.ascontiguousarray(array))",
+                          path);
+    }
+    if (header.descr.starts_with('>')) {
+        return error_with(ErrorCode::unsupported,
+                          "{}: its numbers ({}) are big-endian; write it again with "
+                          "numpy.save(path, array.astype(array.dtype.newbyteorder('<')))",
+                          path, printable(header.descr));
+    }
+    return {};
 }
 
 std::string make_header(std::string_view descr, std::span<const std::size_t> shape) {

@@ -93,6 +93,7 @@ Outcome<T> read(const std::string& path, std::size_t block_bytes, std::size_t th
         head.resize(held + *input->read(std::span(head).subspan(held)));
         const auto header = npy::parse_header(head, path);
         if (!header) return refused(header.error());
+        if (Status plain = npy::check_plain(*header, path); !plain) return refused(plain.error());
         reading.emplace(matmin::read_npy<T>(*input, head, *header, options, begin));
     } else {
         reading.emplace(matmin::read_text<T>(*input, head, options, begin));

@@ -51,6 +51,7 @@ Result<Input> open_input(const std::string& path, const std::atomic<bool>& stop,
 Result<npy::Header> matrix_header(std::string_view prefix, const std::string& name) {
     auto header = npy::parse_header(prefix, name);
     if (!header) return header;
+    if (Status plain = npy::check_plain(*header, name); !plain) return plain.error();
     const auto again = [&](std::string_view what, std::string_view array) {
         return error_with(ErrorCode::unsupported,
                           "{}: {}; write it again with numpy.save(path, {})", name, what, array);

@@ -30,6 +30,7 @@ Result<Source> Source::open(const std::string& path, const std::atomic<bool>& st
     }
     auto header = npy::parse_header(source.head_, path);
     if (!header) return header.error();
+    if (Status plain = npy::check_plain(*header, path); !plain) return plain.error();
     source.header_ = *std::move(header);
     return source;
 }
