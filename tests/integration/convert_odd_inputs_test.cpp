@@ -69,6 +69,10 @@ TEST(Usage, IsExitStatusTwo) {
              {"--export", "npy", "--dim", "3", "m", "out"},
              {"--export", "npy", "--format", "glove", "m", "out"},
              {"--export", "npy", "--member", "x", "m", "out"},
+             {"--export", "npy", "--words", "x", "m", "out"},
+             {"--words", "", "in", "m"},
+             {"--words", "-", "-", "m"},
+             {"--tensor", "", "in", "m"},
              {"--export", "npy", "--limit", "3", "m", "out"},
              {"--export", "npy", "--duplicates", "last", "m", "out"},
              {"--export", "npy", "--on-error", "skip", "m", "out"},
@@ -86,6 +90,7 @@ TEST(Usage, IsExitStatusTwo) {
     }
     EXPECT_EQ(run({program("gloved-verify")}).exit_code, 2);
     EXPECT_EQ(run({program("gloved-verify"), "--quick", "--source", "x", "m"}).exit_code, 2);
+    EXPECT_EQ(run({program("gloved-verify"), "--words", "x", "m"}).exit_code, 2);
     EXPECT_EQ(run({program("gloved-verify"), "--help"}).exit_code, 0);
     EXPECT_EQ(run({program("gloved-verify"), "--version"}).exit_code, 0);
 }

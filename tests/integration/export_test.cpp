@@ -203,6 +203,13 @@ TEST_F(Export, BinaryFormatsHoldTheBitsInTheOrderOfTheSource) {
     EXPECT_EQ(header.find_last_not_of(' '), 117U);
     EXPECT_EQ(header.back(), '\n');
     EXPECT_TRUE(npy.substr(128) == values);
+    fs::remove(dir_ / "out.words");
+    const std::string tensor = exported(ExportFormat::safetensors);
+    EXPECT_TRUE(read_file(dir_ / "out.words") == words);
+    EXPECT_EQ(tensor.substr(0, 80),
+              "\x48\0\0\0\0\0\0\0"
+              R"({"embeddings":{"dtype":"F32","shape":[27,5],"data_offsets":[0,540]}}    )"s);
+    EXPECT_TRUE(tensor.substr(80) == values);
 }
 
 TEST_F(Export, TellsWhatReadersCannotLoad) {
@@ -291,8 +298,9 @@ TEST_F(Export, DamagedModelsAreRefused) {
     put_changed("ranks", std::uint32_t{50});
     expect_refused(ExportFormat::glove, dir_ / "out", ErrorCode::damaged, "not a permutation");
     put_changed("vectors", std::numeric_limits<float>::quiet_NaN());
-    for (const auto format : {ExportFormat::glove, ExportFormat::word2vec,
-                              ExportFormat::word2vec_bin, ExportFormat::npy}) {
+    for (const auto format :
+         {ExportFormat::glove, ExportFormat::word2vec, ExportFormat::word2vec_bin,
+          ExportFormat::npy, ExportFormat::safetensors}) {
         expect_refused(format, dir_ / "out", ErrorCode::damaged, "not finite");
     }
     fs::remove(dir_ / "m/keys");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -53,6 +54,20 @@ std::string float_bytes(const Arguments& arguments) {
     return bytes;
 }
 
+/// As NumPy lays it out, with the header `fields`.
+std::string npy(const std::string& fields, const std::string& numbers) {
+    constexpr std::size_t kBytes = 118;  // 128 with what stands before
+    std::string header = fields;
+    header.resize(kBytes - 1, ' ');
+    return std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(kBytes) + '\0' + header + '\n' +
+           numbers;
+}
+
+std::string safetensors(const std::string& header, const std::string& numbers) {
+    const std::uint64_t bytes = header.size();
+    return std::string(reinterpret_cast<const char*>(&bytes), sizeof bytes) + header + numbers;
+}
+
 std::string utf16(const std::string& text) {
     std::string bytes = "\xFF\xFE";
     for (const char c : text) bytes += {c, '\0'};
@@ -101,6 +116,8 @@ functions() {
                  return text.replace(at, a[0].size(), a[1]);
              }},
             {"f32", float_bytes},
+            {"npy", [](const Arguments& a) { return npy(a.at(0), a.at(1)); }},
+            {"safetensors", [](const Arguments& a) { return safetensors(a.at(0), a.at(1)); }},
             {"utf16", [](const Arguments& a) { return utf16(a.at(0)); }},
         };
     return all;

@@ -11,8 +11,8 @@ namespace gloved::tests {
 /// One row of the table; its columns are described at the top of the file.
 struct OddFile {
     std::string name;
-    std::string content;  ///< an expression, see content_of
-    std::vector<std::string> options;
+    std::string content;               ///< an expression, see content_of
+    std::vector<std::string> options;  ///< with an expression behind «--words=»
     int exit_status = 0;
     std::string words;  ///< the keys file; empty where it is refused
     std::vector<std::string> fragments;

@@ -11,6 +11,7 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/support/process.hpp"
@@ -30,11 +31,12 @@ const std::vector<OddFile>& odd_files() {
 /// Where the fault is: a line or a word, a byte, a member of an archive, or the file as a whole.
 bool names_a_place(const std::string& message) {
     static const std::regex place(
-        R"(: (line|word) \d+ \(byte \d+\): |: (line|word) \d+: the word | byte \d+)"
-        R"(| the member "| member \S+ )");
+        R"(: (line|word|row) \d+ \(byte \d+\): |: (line|word|row) \d+: the word | byte \d+)"
+        R"(| the member "| member \S+ |/list: )");
     static const std::regex whole_file(
-        R"(: (the source is empty|this is |this begins like |the header promises )"
-        R"(|the (zip|tar) archive |--member |there are no words ))");
+        R"(: (the source is empty|this is |this array |this holds |this begins like )"
+        R"(|the header promises |the (zip|tar) archive |--member |there are no words )"
+        R"(|its |it holds |it ends |not a readable |the numbers of |--words |--tensor ))");
     return std::regex_search(message, place) || std::regex_search(message, whole_file);
 }
 
@@ -54,8 +56,15 @@ bool names_a_remedy(const std::string& message) {
                                            "it is converted already",
                                            "the command before the pipe failed",
                                            "leave --member out",
+                                           "leave it out",
+                                           "leave --format out",
+                                           "write it again ",
+                                           "write the one tensor ",
+                                           "give --words ",
+                                           "give the ",
                                            "it holds \"",
                                            "--member NAME",
+                                           "--tensor NAME",
                                            "--format ",
                                            "--dim ",
                                            "--on-error skip",
@@ -86,8 +95,15 @@ class OddFiles : public testing::TestWithParam<OddFile> {
   protected:
     /// `piped`: by a pipe, in which nothing can be sought.
     Finished convert(const std::string& model, bool piped = false) const {
+        constexpr std::string_view kWords = "--words=";
         std::vector<std::string> arguments = {program("gloved-convert"), "--threads", "2"};
-        arguments.insert(arguments.end(), GetParam().options.begin(), GetParam().options.end());
+        for (std::string option : GetParam().options) {
+            if (option.starts_with(kWords)) {
+                write_file(words_dir_ / "list", content_of(option.substr(kWords.size())));
+                option = "--words=" + (words_dir_ / "list");
+            }
+            arguments.push_back(option);
+        }
         arguments.insert(arguments.end(), {piped ? "-" : dir_ / "download", dir_ / model});
         return run(arguments, piped ? read_file(dir_ / "download") : "");
     }
@@ -109,6 +125,11 @@ class OddFiles : public testing::TestWithParam<OddFile> {
         EXPECT_NE(verified.out.find("source numbers: equal bit for bit"), std::string::npos)
             << verified.out;
         const Finished piped = convert("piped", true);
+        // The columns of an array in Fortran order are read at the same time.
+        if (GetParam().content.find("'fortran_order': True") != std::string::npos) {
+            EXPECT_EQ(piped.exit_code, 1);
+            return;
+        }
         EXPECT_EQ(piped.exit_code, 0) << piped.err;
         EXPECT_EQ(read_file(dir_ / "piped/keys"), GetParam().words);
     }
@@ -141,6 +162,7 @@ class OddFiles : public testing::TestWithParam<OddFile> {
     }
 
     const TempDir dir_;
+    const TempDir words_dir_;
 };
 
 TEST_P(OddFiles, AreTakenOrRefusedAsTheTableSays) {

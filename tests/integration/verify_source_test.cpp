@@ -1,6 +1,7 @@
 // gloved-verify --source: the model against the download it was made of, or not.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,30 @@ TEST_F(VerifySource, HonoursTheRulesOfTheConversion) {
         const Finished finished = verify(text);
         EXPECT_EQ(finished.exit_code, 0) << rule << finished.out;
     }
+}
+
+TEST_F(VerifySource, OfAnArrayTakesTheWordsThatTheReportNamesOrOthers) {
+    convert("b 1 2\na 3 4\n");
+    const std::string array = dir_ / "a.npy";
+    const std::string words = array + ".words";
+    ASSERT_EQ(run({program("gloved-convert"), "--export", "npy", dir_ / "m", array}).exit_code, 0);
+    ASSERT_EQ(run({program("gloved-convert"), "--words", words, array, dir_ / "m"}).exit_code, 0);
+    const auto verify_array = [&](std::vector<std::string> options) {
+        options.insert(options.begin(), program("gloved-verify"));
+        options.insert(options.end(), {"--source", array, dir_ / "m"});
+        return run(options);
+    };
+    EXPECT_EQ(verify_array({}).exit_code, 0);
+    std::filesystem::rename(words, dir_ / "moved");
+    const Finished missing = verify_array({});
+    EXPECT_EQ(missing.exit_code, 1);
+    EXPECT_NE(missing.out.find("; --words FILE names the file with its words"), std::string::npos)
+        << missing.out;
+    EXPECT_EQ(verify_array({"--words", dir_ / "moved"}).exit_code, 0);
+    write_file(dir_ / "moved", "a\nb\n");
+    const Finished other = verify_array({"--words", dir_ / "moved"});
+    EXPECT_NE(other.out.find("source numbers: 2 rows differ; the first: row 0"), std::string::npos)
+        << other.out;
 }
 
 TEST_F(VerifySource, DifferencesAreNamed) {

@@ -3,6 +3,7 @@ gloved_add_test(source_unit_test
   SLOW_SANITIZED Source.PassesOverLinesThatAreTooLong:Zip.RefusesADirectoryThatIsTooLarge*
   LABELS unit
   SOURCES
+    ${CMAKE_CURRENT_LIST_DIR}/source_array_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/source_blanks_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/source_detect_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/source_input_test.cpp

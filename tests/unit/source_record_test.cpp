@@ -141,9 +141,11 @@ TEST(Record, OfOtherBytesThanTextIsTakenWhereItsNumbersAreUsual) {
 TEST(Record, RefusesNumbersThatAreNotFiniteAndForbiddenKeys) {
     std::vector<float> values(2);
     bool has_large = false;
+    ArrayLayout layout;
+    layout.dim = 2;
     for (const float bad : {NAN, INFINITY, -INFINITY}) {
         const std::string bytes = record("word", {1, bad});
-        const auto problem = parse_record("word", bytes.data() + 5, 2, values.data(), has_large);
+        const auto problem = parse_row("word", bytes.data() + 5, layout, values.data(), has_large);
         ASSERT_TRUE(problem);
         EXPECT_EQ(problem->fault, LineFault::not_finite);
         EXPECT_NE(problem->message.find("number 2 of 2 is"), std::string::npos) << problem->message;
@@ -151,12 +153,12 @@ TEST(Record, RefusesNumbersThatAreNotFiniteAndForbiddenKeys) {
     for (const std::string word : {"", "a\tb", "a\nb", "a\rb"}) {
         const std::string bytes = record(word, {1, 2});
         const auto problem =
-            parse_record(word, bytes.data() + word.size() + 1, 2, values.data(), has_large);
+            parse_row(word, bytes.data() + word.size() + 1, layout, values.data(), has_large);
         ASSERT_TRUE(problem) << word;
         EXPECT_EQ(problem->fault, LineFault::bad_key);
     }
     const std::string bytes = record("word", {1.5F, -2});
-    EXPECT_FALSE(parse_record("word", bytes.data() + 5, 2, values.data(), has_large));
+    EXPECT_FALSE(parse_row("word", bytes.data() + 5, layout, values.data(), has_large));
     EXPECT_EQ(values, (std::vector<float>{1.5F, -2}));
 }
 

@@ -20,6 +20,8 @@ TEST(Report, TellsHowToReadTheSourceAgain) {
     report.sources.resize(1);
     report.sources[0].member = "d/vectors.bin";
     report.sources[0].summary.format = SourceFormat::word2vec_bin;
+    report.sources[0].summary.words = "d/words";
+    report.sources[0].summary.tensor = "embeddings";
     report.duplicates_rule = Duplicates::last;
     report.on_error = OnError::skip;
     report.limit = 7;
@@ -30,6 +32,8 @@ TEST(Report, TellsHowToReadTheSourceAgain) {
     EXPECT_EQ(rules->sources[0].format, SourceFormat::word2vec_bin);
     EXPECT_EQ(rules->sources[0].member, "d/vectors.bin");
     EXPECT_EQ(rules->sources[0].checksum, "");
+    EXPECT_EQ(rules->sources[0].words, "d/words");
+    EXPECT_EQ(rules->sources[0].tensor, "embeddings");
     EXPECT_EQ(rules->duplicates, Duplicates::last);
     EXPECT_EQ(rules->on_error, OnError::skip);
     EXPECT_EQ(rules->limit, 7U);

@@ -430,7 +430,9 @@ class InputReader {
             progress_.erase();
             say_(message);
         };
+        std::optional<std::uint64_t> promised_rows;
         sink.begin = [&](const source::SourceSummary& summary) {
+            promised_rows = summary.header_rows;
             return set_dim(input.name(), summary.dim);
         };
         sink.inspect = [&](source::Batch& batch) {
@@ -444,7 +446,7 @@ class InputReader {
             }
             progress_.update(bytes_before_ + input.source_bytes());
             if (batch.sequence == first_batch) {
-                Status enough = check_space_early(input, batch, spooled);
+                Status enough = check_space_early(input, batch, promised_rows, spooled);
                 if (!enough) return enough;
             }
             ++batches_;
@@ -468,14 +470,17 @@ class InputReader {
     }
 
     /// Estimates the space needed from the first batch of an input, so that a conversion that
-    /// surely fails does so at once. Later inputs count as text of long numbers. `spooled`: bytes
-    /// of earlier inputs in the spool's file.
+    /// surely fails does so at once. Later inputs count as text of long numbers. `promised_rows`:
+    /// by the input's header. `spooled`: bytes of earlier inputs in the spool's file.
     Status check_space_early(const source::Input& input, const source::Batch& first,
+                             std::optional<std::uint64_t> promised_rows,
                              std::uint64_t spooled) const {
         if (first.rows() == 0) return {};
         const double batches =
             static_cast<double>(fewest_text_bytes(input)) / static_cast<double>(first.text_bytes);
-        const double here = static_cast<double>(first.rows()) * batches;
+        double here = static_cast<double>(first.rows()) * batches;
+        // Other tensors may follow an array.
+        if (promised_rows) here = std::min(here, static_cast<double>(*promised_rows));
         double rows = static_cast<double>(buckets_.rows()) + here;
         double model_rows = std::max(static_cast<double>(largest_input(report_)), here);
         const double longest_row =

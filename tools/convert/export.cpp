@@ -43,6 +43,11 @@ constexpr const char* kWordsSuffix = ".words";
 /// float32 from its neighbours.
 constexpr std::size_t kMaxNumberBytes = 16;
 
+/// Whether the words go to a file of their own.
+bool is_array(ExportFormat format) {
+    return format == ExportFormat::npy || format == ExportFormat::safetensors;
+}
+
 bool is_utf8(std::string_view text) {
     while (!text.empty()) {
         const std::size_t length = utf8_sequence_length(text);
@@ -90,7 +95,7 @@ Status tell_hard_keys(const Model& model, std::span<const Row> by_rank, ExportFo
         if (!is_utf8(key)) invalid.add(key);
     }
     const bool text = format == ExportFormat::glove || format == ExportFormat::word2vec;
-    if (format != ExportFormat::npy) {
+    if (!is_array(format)) {
         blanks.tell(
             say, "with blanks",
             text ? "gensim and others that split lines at blanks cannot load the file; "
@@ -102,9 +107,8 @@ Status tell_hard_keys(const Model& model, std::span<const Row> by_rank, ExportFo
                    "text cannot keep these blanks, word2vec-bin can");
     }
     invalid.tell(say, "with invalid UTF-8",
-                 format == ExportFormat::npy
-                     ? "read the words as bytes, or with errors='surrogateescape'"
-                     : "gensim needs unicode_errors='replace', and changes them");
+                 is_array(format) ? "read the words as bytes, or with errors='surrogateescape'"
+                                  : "gensim needs unicode_errors='replace', and changes them");
     return {};
 }
 
@@ -150,6 +154,17 @@ void append_bytes(std::string& text, std::span<const float> vector) {
     text.append(reinterpret_cast<const char*>(vector.data()), vector.size_bytes());
 }
 
+/// The header of a safetensors file: its size in 8 bytes, then JSON, with blanks behind it that
+/// align the numbers.
+std::string tensor_header(std::size_t rows, std::size_t dim) {
+    std::string json =
+        fmt::format(R"({{"embeddings":{{"dtype":"F32","shape":[{},{}],"data_offsets":[0,{}]}}}})",
+                    rows, dim, rows * dim * sizeof(float));
+    json.resize((json.size() + 7) / 8 * 8, ' ');
+    const std::uint64_t bytes = json.size();
+    return std::string(reinterpret_cast<const char*>(&bytes), sizeof bytes) + json;
+}
+
 /// The file's header: what comes before the rows.
 std::string preamble(const Model& model, ExportFormat format) {
     switch (format) {
@@ -158,6 +173,8 @@ std::string preamble(const Model& model, ExportFormat format) {
         case ExportFormat::word2vec:
         case ExportFormat::word2vec_bin:
             return fmt::format("{} {}\n", model.rows(), model.dim());
+        case ExportFormat::safetensors:
+            return tensor_header(model.rows(), model.dim());
         case ExportFormat::npy:
             break;
     }
@@ -173,9 +190,10 @@ bool is_finite(std::span<const float> vector) {
 
 Status export_model(const ExportOptions& options, const std::atomic<bool>& stop, const Say& say) {
     const auto begun = std::chrono::steady_clock::now();
-    const bool npy = options.format == ExportFormat::npy;
-    if (npy && options.output == "-") {
-        return Error{ErrorCode::conflict, "npy makes two files, OUT and OUT.words: name a file"};
+    const bool array = is_array(options.format);
+    if (array && options.output == "-") {
+        return Error{ErrorCode::conflict,
+                     "npy and safetensors make two files, OUT and OUT.words: name a file"};
     }
     const auto model = Model::open(options.model_dir, format::WithPlanes::no);
     if (!model) return model.error();
@@ -187,7 +205,7 @@ Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
         return told;
 
     std::optional<OutputFile> words;
-    if (npy) {
+    if (array) {
         auto created = OutputFile::create(options.output + kWordsSuffix, stop);
         if (!created) return created.error();
         words.emplace(*std::move(created));
@@ -205,7 +223,7 @@ Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
     const auto append = [&](std::string& text, Row row) {
         const auto vector = model->vector(row);
         if (!is_finite(vector)) not_finite = row;
-        if (npy) return append_bytes(text, vector);
+        if (array) return append_bytes(text, vector);
         if (options.format != ExportFormat::word2vec_bin)
             return append_decimals(text, model->key(row), vector);
         (text += model->key(row)) += ' ';
@@ -236,7 +254,7 @@ Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
     const double seconds = seconds_since(begun);
     say(fmt::format("{}: {} words of {} numbers, {} bytes{}; {:.1f} s", options.output,
                     model->rows(), model->dim(), output->bytes(),
-                    npy ? fmt::format(", words in {}{}", options.output, kWordsSuffix) : "",
+                    array ? fmt::format(", words in {}{}", options.output, kWordsSuffix) : "",
                     seconds));
     return {};
 }

@@ -18,13 +18,14 @@ enum class ExportFormat {
                    ///< little-endian, LF
     npy,  ///< a NumPy array, version 1.0, «<f4» in C order, shape (rows, dim); OUTPUT.words: the
           ///< keys, one a line
+    safetensors,  ///< one tensor, «embeddings», F32, shape (rows, dim); OUTPUT.words as of npy
 };
 
 /// What to export and where.
 struct ExportOptions {
     ExportFormat format = ExportFormat::glove;
     std::string model_dir;
-    std::string output;  ///< a file; «-» for stdout (not npy, which makes two files)
+    std::string output;  ///< a file; «-» for stdout (not of an array, which makes two files)
 };
 
 /// Writes the model `options.model_dir` to `options.output`. Decimals are the shortest that read
@@ -35,11 +36,11 @@ struct ExportOptions {
 /// cannot load, with their number and the first few; at the end, what was written.
 ///
 /// The file is written as .NAME.gloved-PID-N beside its place, made durable and renamed, so that an
-/// older file is replaced completely or not at all (OutputFile). Of npy's two files the words are
-/// renamed first. Errors: those of Model::open; conflict, if the output exists and is not a regular
-/// file, or is in a model's directory; damaged, if the ranks are not a permutation or a number is
-/// not finite; io; interrupted, once `stop` is true. After an error OUTPUT is as it was, unless
-/// the last sync failed; the words of npy may be new, and stdout may have a part. The
+/// older file is replaced completely or not at all (OutputFile). Of an array's two files the words
+/// are renamed first. Errors: those of Model::open; conflict, if the output exists and is not a
+/// regular file, or is in a model's directory; damaged, if the ranks are not a permutation or a
+/// number is not finite; io; interrupted, once `stop` is true. After an error OUTPUT is as it was,
+/// unless the last sync failed; the words of an array may be new, and stdout may have a part. The
 /// model is mapped; besides that, it needs 4 bytes of memory per row and some 10 MB per thread.
 Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
                     const std::function<void(const std::string&)>& say);

@@ -40,11 +40,12 @@ constexpr cli::Program kProgram = {"gloved-convert",
        gloved-convert --export FORMAT MODEL_DIR OUT
 
 Converts a download of word vectors to a model, a directory that gloved can
-serve. INPUT is text of GloVe, word2vec or fastText, or word2vec's binary
-format. It may be plain, compressed by gzip, bzip2, xz or zstd, or a file in a
-zip or tar archive; - is stdin. Several inputs of the same width become one
-model: they are read in turn, and words of a later one have later ranks. A new
-model replaces an old one of that name once it is complete.
+serve. INPUT is text of GloVe, word2vec or fastText, word2vec's binary format,
+or an array (.npy, .npz, safetensors) whose words --words names. It may be
+plain, compressed by gzip, bzip2, xz or zstd, or a file in a zip or tar archive;
+- is stdin. Several inputs of the same width become one model: they are read in
+turn, and words of a later one have later ranks. A new model replaces an old one
+of that name once it is complete.
 
 )",
                                    R"(
@@ -54,6 +55,8 @@ Examples:
   gloved-convert --member glove.6B.300d.txt glove.6B.zip models/glove
   gloved-convert --duplicates last glove.6B.300d.txt own.txt models/own
   gloved-convert GoogleNews-vectors-negative300.bin.gz models/news
+  gloved-convert --words words.txt vectors.npy models/own
+  gloved-convert --words tokenizer.json model.safetensors models/potion
   curl -L URL | gloved-convert - models/glove
   gloved-convert --planes-only models/glove
   gloved-convert --export word2vec-bin models/glove glove.bin
@@ -75,12 +78,16 @@ struct Task {
 cli::Options describe_options() {
     cli::Options options;
     cli::OptionAdder add(options.shown);
-    add("format", cli::value("auto|glove|norms|word2vec|word2vec-bin|fasttext", "auto"),
+    add("format",
+        cli::value("auto|glove|norms|word2vec|word2vec-bin|fasttext|npy|safetensors", "auto"),
         "format of each INPUT; auto finds out from its first 4 MiB. norms is GloVe's text with "
-        "each "
-        "vector's norm (Euclidean length) before its numbers; it is checked, then dropped");
+        "each vector's norm (Euclidean length) before its numbers; it is checked, then dropped");
     add("dim", cli::value("D"), "numbers per word (default: as many as the first lines have)");
     add("member", cli::value("NAME"), "file to read from each archive, if it has several");
+    add("words", cli::value("FILE"),
+        "the words of an array: a text with a word a line, or a tokenizer.json of Hugging Face "
+        "(default: tokenizer.json beside a safetensors file)");
+    add("tensor", cli::value("NAME"), "tensor to read from a safetensors file, if it has several");
     add("limit", cli::value("N"),
         "read only the first N words of all inputs together; repeated and skipped ones count "
         "(default: all)");
@@ -98,8 +105,9 @@ cli::Options describe_options() {
         "gloved computes it at every start");
     add("planes-only", cli::value("MODEL_DIR"),
         "only write the file planes of an existing model, so that gloved starts faster");
-    add("export", cli::value("glove|word2vec|word2vec-bin|npy"),
-        "only write an existing model to the file OUT in this format");
+    add("export", cli::value("glove|word2vec|word2vec-bin|npy|safetensors"),
+        "only write an existing model to the file OUT in this format; of npy and safetensors the "
+        "words go to OUT.words");
     // For tests, whose inputs are too small to spill the spool to its file, or for two batches.
     options.hidden.add_options()("spool-memory", cli::value("BYTES"));
     options.hidden.add_options()("batch-bytes", cli::value("BYTES"));
@@ -112,7 +120,8 @@ convert::ExportFormat export_format(const cli::CommandLine& line) {
     return line.choice<ExportFormat>("export", {{"glove", ExportFormat::glove},
                                                 {"word2vec", ExportFormat::word2vec},
                                                 {"word2vec-bin", ExportFormat::word2vec_bin},
-                                                {"npy", ExportFormat::npy}});
+                                                {"npy", ExportFormat::npy},
+                                                {"safetensors", ExportFormat::safetensors}});
 }
 
 void read_conversion(const cli::CommandLine& line, convert::ConvertOptions& options) {
@@ -122,6 +131,16 @@ void read_conversion(const cli::CommandLine& line, convert::ConvertOptions& opti
     options.source.dim = line.count("dim", 1, format::kMaxDim, 0);
     options.source.limit = line.count("limit", 1, UINT64_MAX, 0);
     options.member = line.nonempty("member", "the name of a file in the archive");
+    options.source.words = line.nonempty("words", "a file");
+    options.source.tensor = line.nonempty("tensor", "the name of a tensor");
+    if (options.source.words == "-" && std::ranges::count(options.inputs, "-") != 0)
+        throw WrongUsage("INPUT and --words cannot both be -");
+    const bool names_array = !(options.source.words.empty() && options.source.tensor.empty());
+    if (names_array && options.inputs.size() > 1) {
+        throw WrongUsage(
+            "--words and --tensor go with one INPUT: convert the array alone, export it as text "
+            "(--export glove), and give that text with the others");
+    }
     if (line.given("spool-memory")) options.spool_bytes = line.bytes("spool-memory", 0, 0);
     options.source.head_bytes = line.bytes("batch-bytes", 1, options.source.head_bytes);
     options.source.chunk_bytes = line.bytes("batch-bytes", 1, options.source.chunk_bytes);
@@ -142,8 +161,8 @@ Task read_task(const cli::CommandLine& line) {
     const bool nameless = std::ranges::count(operands, "") != 0;
     options.source.threads = line.threads(cli::kFewThreads);
     for (const char* mode : {"planes-only", "export"}) {
-        line.excludes(mode, {"format", "dim", "member", "limit", "duplicates", "on-error", "memory",
-                             "planes"});
+        line.excludes(mode, {"format", "dim", "member", "words", "tensor", "limit", "duplicates",
+                             "on-error", "memory", "planes"});
     }
     line.excludes("export", {"planes-only", "threads"});
     if (line.given("planes-only")) {
@@ -187,7 +206,7 @@ constexpr OddityText kOddityTexts[] = {
 
 /// Says what looked implausible in the words that were taken.
 void tell_oddities(const std::string& input, const source::SourceSummary& source) {
-    const bool text = source.format != source::SourceFormat::word2vec_bin;
+    const bool text = source::is_text(source.format);
     for (const OddityText& told : kOddityTexts) {
         const source::OddWord& word = source.odd_words.of(told.oddity);
         if (word.count == 0) continue;

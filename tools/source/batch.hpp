@@ -21,18 +21,20 @@ inline constexpr std::size_t kShownProblems = 20;
 /// binary, «line» means a record.
 struct Batch {
     std::uint64_t sequence = 0;  ///< 0, 1, 2 … in the order of the source
-    std::vector<char> buffer;    ///< the bytes; only the first text_bytes count
+    /// The bytes; only the first text_bytes count. Of an array, these are the numbers, and the
+    /// words of its rows stand behind them.
+    std::vector<char> buffer;
     std::size_t text_bytes = 0;
     std::uint64_t text_offset = 0;  ///< where these bytes begin in the unpacked source
     bool final_newline = true;      ///< the bytes end with LF
     bool too_long = false;  ///< no text: stands for one line at text_offset that is longer than
                             ///< kMaxLineBytes
-    /// Where a binary record's word is in the bytes. A blank and the numbers follow it.
+    /// Where a word is in the buffer. A blank and the numbers follow it, but in an array.
     struct Place {
         std::uint32_t begin = 0;
         std::uint32_t word_bytes = 0;
     };
-    std::vector<Place> places;  ///< of the whole records, if the source is binary
+    std::vector<Place> places;  ///< of the whole records or rows, if the source is binary
     std::size_t cut_bytes = 0;  ///< size of a last record that the source ends within
 
     /// A line that is skipped.

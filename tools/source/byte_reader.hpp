@@ -31,6 +31,7 @@ class ByteReader {
     Result<std::string_view> peek(std::size_t bytes);
     /// What messages call the download.
     const std::string& name() const { return name_; }
+    const std::atomic<bool>& stop() const { return *stop_; }
 
   protected:
     /// `stop` must outlive the ByteReader.
@@ -55,6 +56,7 @@ class FileReader final : public ByteReader {
 
     /// Whether it is a regular file that is read from its beginning, so that `seek` works.
     bool is_seekable() const { return seekable_; }
+    int fd() const { return file_.fd(); }
     /// Continues at `offset`. Error: io.
     Status seek(std::uint64_t offset);
     /// Offset of the next read.

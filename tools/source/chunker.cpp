@@ -11,6 +11,7 @@
 
 #include "common/error_with.hpp"
 #include "common/quoting.hpp"
+#include "tools/source/array_chunker.hpp"
 #include "tools/source/line.hpp"
 #include "tools/source/record.hpp"
 
@@ -60,7 +61,7 @@ class LineChunker : public Chunker {
     Result<bool> skip_long_line(Batch& batch, std::size_t filled) {
         batch.too_long = true;
         carry_.clear();
-        if (!options_.discard_too_long) {
+        if (!options_.skip_faults) {
             ended_ = true;
             return true;
         }
@@ -257,6 +258,7 @@ Chunker::Chunker(Input& input, ChunkerOptions options)
 std::unique_ptr<Chunker> Chunker::create(Input& input, ChunkerOptions options) {
     if (options.detected.format == SourceFormat::word2vec_bin)
         return std::make_unique<RecordChunker>(input, std::move(options));
+    if (options.detected.array) return make_array_chunker(input, std::move(options));
     return std::make_unique<LineChunker>(input, std::move(options));
 }
 

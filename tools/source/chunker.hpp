@@ -1,5 +1,5 @@
-// Chunker: divides the bytes of a source into batches, each of which ends at the end of a line or
-// of a binary record.
+// Chunker: divides the bytes of a source into batches, each of which ends at the end of a line, of
+// a binary record or of an array's row.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 #include "tools/source/batch.hpp"
 #include "tools/source/detect.hpp"
 #include "tools/source/input.hpp"
+#include "tools/source/token_list.hpp"
 
 namespace gloved::source {
 
@@ -27,30 +28,32 @@ struct ChunkerOptions {
     Detected detected;
     /// Maximum number of lines or records, without the header's line; 0: all.
     std::uint64_t limit = 0;
-    bool discard_too_long = false;  ///< skip a line of more than kMaxLineBytes, see next()
+    bool skip_faults = false;          ///< see next() and make_array_chunker
+    std::unique_ptr<TokenList> words;  ///< of an array
     std::size_t chunk_bytes = kChunkBytes;
 };
 
 /// Reads an Input and fills batches with its bytes. Not safe for concurrent use.
 class Chunker {
   public:
-    /// Creates a chunker for lines, or for records if the format is word2vec_bin. It starts after
+    /// Creates a chunker for lines, records of word2vec_bin, or rows of an array. It starts after
     /// the header. `input` must outlive it.
     static std::unique_ptr<Chunker> create(Input& input, ChunkerOptions options);
     virtual ~Chunker() = default;
 
     /// Fills the chunker's part of `batch`, or returns false at the end. A line of more than
-    /// kMaxLineBytes is replaced by an empty batch marked `too_long`. With discard_too_long the
-    /// next batch follows the line, and the line takes bounded memory; otherwise the source ends
-    /// there. Errors: those of Input::read; bad_source for a malformed record.
+    /// kMaxLineBytes is replaced by an empty batch marked `too_long`. With skip_faults the next
+    /// batch follows the line, and the line takes bounded memory; otherwise the source ends there.
+    /// Errors: those of Input::read; bad_source for a malformed record.
     virtual Result<bool> next(Batch& batch) = 0;
 
     /// Whether the source continues after the limit.
     bool stopped_at_limit() const { return stopped_at_limit_; }
     /// Number of bytes of the source that were returned or skipped so far.
     std::uint64_t offset() const { return offset_; }
-    /// In a binary format: offset of data, other than LF and NUL, after the last record that the
-    /// header promises; nullopt if there is none. Known once `next` has returned false.
+    /// In a binary format: offset of data after the last record or row that the header promises;
+    /// nullopt if there is none, or of records if it is an LF and NULs. Known once `next` has
+    /// returned false.
     std::optional<std::uint64_t> surplus_offset() const { return surplus_offset_; }
 
   protected:

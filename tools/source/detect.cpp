@@ -18,6 +18,7 @@
 #include "common/ascii.hpp"
 #include "common/error_with.hpp"
 #include "common/format/layout.hpp"
+#include "common/npy.hpp"
 #include "common/number.hpp"
 #include "common/quoting.hpp"
 #include "common/text_lines.hpp"
@@ -29,8 +30,8 @@ namespace {
 
 constexpr std::size_t kSampledLines = 64;
 constexpr std::size_t kSampledBytes = 4096;
-constexpr std::string_view kFormatNames[] = {"auto",     "glove",        "norms",
-                                             "word2vec", "word2vec-bin", "fasttext"};
+constexpr std::string_view kFormatNames[] = {"auto",         "glove",    "norms", "word2vec",
+                                             "word2vec-bin", "fasttext", "npy",   "safetensors"};
 
 struct Signature {
     std::string_view bytes;
@@ -43,9 +44,6 @@ constexpr Signature kSignatures[] = {
     {"7z\xBC\xAF"sv, "a 7z archive", "unpack it first"},
     {"\x04\x22\x4D\x18"sv, "lz4 data", "unpack it: lz4cat FILE | gloved-convert - MODEL_DIR"},
     {"Rar!"sv, "a RAR archive", "unpack it first"},
-    {"\x93NUMPY"sv, "a NumPy array",
-     "it holds no words; fetch the text file, or write one: numpy.savetxt, with a word before each "
-     "line"},
     {"\xBA\x16\x4F\x2F"sv, "a fastText model (.bin)",
      "fetch the .vec file of the same vectors, which is text"},
     {"SQLite format 3"sv, "an SQLite database, as .magnitude files are",
@@ -93,11 +91,6 @@ constexpr Signature kSignatures[] = {
 /// A pickle of protocol 2 to 5: gensim's .kv and .model, and PyTorch's older .pt.
 bool looks_like_pickle(std::string_view text) {
     return text.size() > 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5;
-}
-
-/// The size of a header in JSON, then that header.
-bool looks_like_safetensors(std::string_view text) {
-    return text.size() > 10 && text.substr(4, 4) == "\0\0\0\0"sv && text.substr(8, 2) == "{\"";
 }
 
 /// A protobuf that begins with a piece: its word, a score in float32, and its type. The first piece
@@ -153,10 +146,6 @@ std::optional<std::string> unsupported_content(std::string_view text, std::strin
                "unpickled, "
                "which could run any program; write text in Python: "
                "kv.save_word2vec_format(\"vectors.txt\") (of a .model: model.wv instead of kv)";
-    }
-    if (looks_like_safetensors(text)) {
-        return "this is a safetensors file, which holds no words; fetch the text file, or write "
-               "text in Python, with the words of its tokenizer";
     }
     if (looks_like_sentencepiece(text)) {
         return "this is a SentencePiece model, which holds words and no vectors; fetch the text "
@@ -410,6 +399,31 @@ Status detect_header(std::string_view head, const std::vector<std::string_view>&
     return {};
 }
 
+/// An error for a source that is or is not an array, while --format says otherwise.
+Error other_format(SourceFormat given, SourceFormat found) {
+    return error_with(ErrorCode::bad_source, "this is {}, and --format says {}; leave --format out",
+                      found == SourceFormat::npy           ? "a NumPy array"
+                      : found == SourceFormat::safetensors ? "a safetensors file"
+                                                           : "neither .npy nor safetensors",
+                      name_of(given));
+}
+
+Status detect_array(std::string_view head, const std::string& tensor, Detected& detected) {
+    auto array = find_array(head, tensor);
+    if (!array) return array.error();
+    if (detected.dim != 0 && detected.dim != array->dim) {
+        return error_with(ErrorCode::bad_source,
+                          "its rows have {} numbers, and --dim says {}; leave --dim out",
+                          array->dim, detected.dim);
+    }
+    detected.dim = array->dim;
+    detected.header_rows = array->rows;
+    detected.body_offset =
+        static_cast<std::size_t>(std::min<std::uint64_t>(array->offset, head.size()));
+    detected.array = *std::move(array);
+    return {};
+}
+
 }  // namespace
 
 std::string_view name_of(SourceFormat format) {
@@ -423,7 +437,7 @@ std::optional<SourceFormat> source_format_from(std::string_view name) {
 }
 
 Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, std::size_t dim,
-                        std::string_view packing) {
+                        std::string_view packing, const std::string& tensor) {
     Detected detected;
     detected.dim = dim;
     detected.bom = head.starts_with(kByteOrderMark);
@@ -431,6 +445,16 @@ Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, 
     const std::string_view text = head.substr(detected.body_offset);
     if (auto unsupported = unsupported_content(text, packing))
         return Error{ErrorCode::bad_source, *std::move(unsupported)};
+    const auto found = npy::is_npy(head)      ? SourceFormat::npy
+                       : is_safetensors(head) ? SourceFormat::safetensors
+                                              : SourceFormat::automatic;
+    if (found != SourceFormat::automatic || is_array(format)) {
+        if (format != SourceFormat::automatic && format != found)
+            return other_format(format, found);
+        detected.format = found;
+        if (Status done = detect_array(head, tensor, detected); !done) return done.error();
+        return detected;
+    }
 
     const auto lines = first_lines(text, whole);
     const bool plain = format == SourceFormat::glove || format == SourceFormat::norms ||

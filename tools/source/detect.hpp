@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "common/result.hpp"
+#include "tools/source/array_layout.hpp"
 
 namespace gloved::source {
 
@@ -18,7 +20,18 @@ enum class SourceFormat {
     word2vec,  ///< a line «rows dim», then text as in glove
     word2vec_bin,  ///< a line «rows dim», then records (record.hpp)
     fasttext,      ///< read as word2vec's text; its lines end in a blank, which is ignored
+    npy,           ///< a NumPy array, with its words in a file of their own (token_list.hpp)
+    safetensors,   ///< a tensor of several, with its words in a file of their own
 };
+
+/// Whether the source is an array, without words.
+inline bool is_array(SourceFormat format) {
+    return format == SourceFormat::npy || format == SourceFormat::safetensors;
+}
+/// Whether the source is text, with a line for each word.
+inline bool is_text(SourceFormat format) {
+    return format != SourceFormat::word2vec_bin && !is_array(format);
+}
 
 /// The name of a format in options and reports, e.g. «word2vec-bin»; source_format_from is the
 /// inverse, nullopt for another name.
@@ -37,14 +50,17 @@ struct Detected {
     bool dim_is_certain = false;
     std::optional<std::uint64_t> header_rows;  ///< rows in a first line «rows dim», if there is one
     bool bom = false;                          ///< the source starts with kByteOrderMark
-    std::size_t body_offset = 0;               ///< where the first row begins
+    std::size_t body_offset = 0;               ///< where the first row begins; of an array, where
+                                               ///< its header ends, or a place behind that
+    std::optional<ArrayLayout> array;          ///< of npy and safetensors
 };
 
 /// Detects format and dim by the source's first bytes, `head`; `whole`: the source has no others. A
 /// `format` other than automatic and a `dim` other than 0 are what the user says, and are believed.
-/// `packing`, Input::compression(), is for messages. Error: bad_source, for content in none of the
-/// formats, or if the content contradicts `format` or `dim`; the caller adds the source's name.
+/// `packing`, Input::compression(), is for messages. `tensor`: see find_array. Error: bad_source,
+/// for content in none of the formats, or if the content contradicts `format` or `dim`; the caller
+/// adds the source's name.
 Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, std::size_t dim,
-                        std::string_view packing);
+                        std::string_view packing, const std::string& tensor = {});
 
 }  // namespace gloved::source

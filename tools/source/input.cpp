@@ -149,6 +149,11 @@ Status Input::check_member(const std::string& member) const {
                       name(), printable(member, 255));
 }
 
+int Input::plain_fd() const {
+    const bool is_plain = text_ == file_.get() && file_->is_seekable() && name() != "-";
+    return is_plain ? file_->fd() : -1;
+}
+
 std::uint64_t Input::text_bytes() const {
     if (archive_) return archive_->text_bytes();
     return unpacked_ ? 0 : file_->size_bytes();

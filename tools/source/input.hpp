@@ -44,6 +44,11 @@ class Input {
 
     /// «-» or the path as given.
     const std::string& name() const { return file_->name(); }
+    /// The file, to be read anywhere beside read(), if it is a regular one that a name was given of
+    /// and is not packed; otherwise -1.
+    int plain_fd() const;
+    /// What ends the reading.
+    const std::atomic<bool>& stop() const { return file_->stop(); }
     /// «none», «gzip», «bzip2», «xz», «zstd», «zip», «tar», «tar.gz», «tar.bz2», «tar.xz» or
     /// «tar.zst».
     const std::string& compression() const { return compression_; }

@@ -346,20 +346,23 @@ Record find_record(std::string_view bytes, bool ended, const RecordLayout& layou
     return RecordSearch(bytes, ended, layout, left).find();
 }
 
-std::optional<LineProblem> parse_record(std::string_view word, const char* numbers, std::size_t dim,
-                                        float* values, bool& has_large) {
-    std::memcpy(values, numbers, dim * sizeof(float));
-    has_large = has_large_number({values, dim});
+std::optional<LineProblem> parse_row(std::string_view word, const char* numbers,
+                                     const ArrayLayout& layout, float* values, bool& has_large) {
+    convert_numbers(numbers, layout, values);
+    has_large = has_large_number({values, layout.dim});
     if (!has_large) return check_key(word);
+    float* const end = values + layout.dim;
     const float* const bad =
-        std::find_if(values, values + dim, [](float value) { return !std::isfinite(value); });
-    if (bad != values + dim) {
-        return LineProblem{
-            LineFault::not_finite,
-            fmt::format("number {} of {} is {}, which is not finite (the word is {})",
-                        bad - values + 1, dim, *bad, printable(word))};
-    }
-    return check_key(word);
+        std::find_if_not(values, end, [](float value) { return std::isfinite(value); });
+    if (bad == end) return check_key(word);
+    const auto i = static_cast<std::size_t>(bad - values);
+    const double number =
+        layout.type == NumberType::float64 ? float64_at(numbers, layout, i) : double{*bad};
+    const bool too_large = std::isfinite(number);
+    return LineProblem{
+        too_large ? LineFault::overflow : LineFault::not_finite,
+        fmt::format("number {} of {} is {}, which is {} (the word is {})", i + 1, layout.dim,
+                    number, too_large ? "too large for float32" : "not finite", printable(word))};
 }
 
 }  // namespace gloved::source

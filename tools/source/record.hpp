@@ -1,5 +1,5 @@
 // Finds and parses a record of word2vec's binary format: a word, the byte 0x20, `dim` little-endian
-// float32, and an LF in the files of some programs.
+// float32, and an LF in the files of some programs. Parses a row of an array with its word, too.
 //
 // A word may hold blanks, though the format does not foresee it. Where a word ends is decided by
 // what stands around each blank; docs/downloads.md has the rule.
@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "tools/source/array_layout.hpp"
 #include "tools/source/line.hpp"
 #include "tools/source/number_sizes.hpp"
 
@@ -48,10 +49,11 @@ inline constexpr std::size_t kMaxBlanksInWord = 64;
 Record find_record(std::string_view bytes, bool ended, const RecordLayout& layout,
                    std::uint64_t left);
 
-/// Copies `dim` numbers, not aligned, to `values`, bit for bit, and sets `has_large` to
-/// has_large_number of them. Returns the problem, not_finite or bad_key, if there is one. Safe for
-/// concurrent use.
-std::optional<LineProblem> parse_record(std::string_view word, const char* numbers, std::size_t dim,
-                                        float* values, bool& has_large);
+/// Converts the `layout.dim` numbers of a record, or of an array's row, as convert_numbers does;
+/// the default layout is that of a record. Sets `has_large` to has_large_number of them. Returns
+/// the problem, not_finite, overflow (a float64 beyond float32) or bad_key, if there is one. Safe
+/// for concurrent use.
+std::optional<LineProblem> parse_row(std::string_view word, const char* numbers,
+                                     const ArrayLayout& layout, float* values, bool& has_large);
 
 }  // namespace gloved::source

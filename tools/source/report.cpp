@@ -84,13 +84,20 @@ Json skipped_lines(std::span<const SourceReport> sources, OnError rule) {
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
+Json name_or_null(const std::string& name) {
+    return name.empty() ? Json(nullptr) : Json(exact_string(name));
+}
+
 /// The object `source`.
 Json describe(const SourceReport& source) {
     const SourceSummary& summary = source.summary;
     return {{"name", exact_string(source.name)},
             {"bytes", source.bytes},
             {"xxh3", text_or_null(checksum_text(source.checksum, std::nullopt))},
-            {"member", source.member.empty() ? Json(nullptr) : exact_string(source.member)},
+            {"member", name_or_null(source.member)},
+            {"words", name_or_null(summary.words)},
+            {"tensor", name_or_null(summary.tensor)},
+            {"dtype", name_or_null(summary.dtype)},
             {"crc32", text_or_null(checksum_text(std::nullopt, source.crc32))},
             {"compression", source.compression},
             {"bom", summary.bom},
@@ -143,6 +150,8 @@ SourceRules rules_of_source(const nlohmann::json& source, SourceFormat format) {
     };
     rules.name = wire::bytes_of_json_string(text("name"));
     rules.member = wire::bytes_of_json_string(text("member"));
+    rules.words = wire::bytes_of_json_string(text("words"));
+    rules.tensor = wire::bytes_of_json_string(text("tensor"));
     rules.checksum = text("xxh3") + text("crc32");
     return rules;
 }

@@ -96,6 +96,8 @@ struct SourceRules {
     std::string name;
     SourceFormat format = SourceFormat::glove;
     std::string member;
+    std::string words;     ///< SourceSummary::words
+    std::string tensor;    ///< SourceSummary::tensor
     std::string checksum;  ///< as checksum_text(); empty if it was not read to its end
 };
 

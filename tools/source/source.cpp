@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "common/byte_count.hpp"
 #include "common/error_with.hpp"
+#include "common/quoting.hpp"
 #include "tools/source/ordered_pipeline.hpp"
 #include "tools/source/record.hpp"
 #include "tools/source/stanford.hpp"
@@ -22,6 +26,7 @@ struct Reading {
     std::size_t dim;
     bool dim_is_certain;
     OnError on_error;
+    ArrayLayout layout;  ///< of binary data
 };
 
 void clear_rows(Batch& batch) {
@@ -98,33 +103,33 @@ void parse_lines(Batch& batch, const Reading& reading) {
     }
 }
 
-/// Parses the binary records of a batch, as parse_lines does lines.
+/// Parses the binary records of a batch, or the rows of an array, as parse_lines does lines.
 void parse_records(Batch& batch, const Reading& reading) {
-    const std::string_view bytes(batch.buffer.data(), batch.text_bytes);
-    for (const Batch::Place& place : batch.places) {
-        const std::string_view word = bytes.substr(place.begin, place.word_bytes);
-        float* const values = room_for_row(batch, reading.dim);
+    const bool in_array = is_array(reading.format);
+    for (std::size_t i = 0; i < batch.places.size(); ++i, ++batch.lines) {
+        const Batch::Place& place = batch.places[i];
+        const std::string_view word(batch.buffer.data() + place.begin, place.word_bytes);
+        const std::size_t begin = in_array ? i * reading.layout.row_bytes() : place.begin;
+        const char* const numbers = batch.buffer.data() + begin + (in_array ? 0 : word.size() + 1);
+        float* const values = room_for_row(batch, reading.layout.dim);
         bool has_large = false;
-        auto problem =
-            parse_record(word, word.data() + word.size() + 1, reading.dim, values, has_large);
+        auto problem = parse_row(word, numbers, reading.layout, values, has_large);
         if (problem) {
-            add_fault(batch, *std::move(problem), batch.text_offset + place.begin);
+            add_fault(batch, *std::move(problem), batch.text_offset + begin);
             if (reading.on_error == OnError::stop) return;
-        } else {
-            if (has_outer_blanks(word))
-                batch.odd_words.note(Oddity::outer_blanks, batch.lines, word);
-            if (word.find(' ') != std::string_view::npos)
-                batch.odd_words.note(Oddity::blanks, batch.lines, word);
-            add_row(batch, word, has_large);
+            continue;
         }
-        ++batch.lines;
+        if (has_outer_blanks(word)) batch.odd_words.note(Oddity::outer_blanks, batch.lines, word);
+        if (!in_array && word.find(' ') != std::string_view::npos)
+            batch.odd_words.note(Oddity::blanks, batch.lines, word);
+        add_row(batch, word, has_large);
     }
     if (batch.cut_bytes == 0) return;
     add_fault(batch,
               {LineFault::cut,
-               fmt::format("the file ends within this word or its numbers ({} bytes are there); "
-                           "the download is not complete, fetch it again",
-                           batch.cut_bytes)},
+               fmt::format("the file ends within this {} ({} bytes are there); the download is not "
+                           "complete, fetch it again",
+                           in_array ? "row" : "word or its numbers", batch.cut_bytes)},
               batch.text_offset + batch.text_bytes - batch.cut_bytes);
     ++batch.lines;
 }
@@ -137,10 +142,10 @@ void parse_batch(Batch& batch, const Reading& reading) {
                    fmt::format("the line is longer than {} MiB", kMaxLineBytes >> 20)},
                   batch.text_offset);
         batch.lines = 1;
-    } else if (reading.format == SourceFormat::word2vec_bin) {
-        parse_records(batch, reading);
-    } else {
+    } else if (is_text(reading.format)) {
         parse_lines(batch, reading);
+    } else {
+        parse_records(batch, reading);
     }
 }
 
@@ -154,6 +159,13 @@ std::string found_text(const SourceSummary& summary) {
         case SourceFormat::norms:
             return fmt::format("text with norms, {} numbers a line behind the norm ({})",
                                summary.dim, where);
+        case SourceFormat::npy:
+            return fmt::format("a NumPy array ({}), {} rows of {} numbers", summary.dtype,
+                               *summary.header_rows, summary.dim);
+        case SourceFormat::safetensors:
+            return fmt::format("safetensors, the tensor {} ({}), {} rows of {} numbers",
+                               printable(summary.tensor, 80), summary.dtype, *summary.header_rows,
+                               summary.dim);
         case SourceFormat::word2vec:
         case SourceFormat::word2vec_bin:
         case SourceFormat::fasttext:
@@ -182,6 +194,7 @@ class SourceReader {
     Result<SourceSummary> read() {
         auto chunking = detect_format();
         if (!chunking) return chunking.error();
+        if (Status opened = open_words(*chunking); !opened) return opened.error();
         if (sink_.begin) {
             if (Status begun = sink_.begin(summary_); !begun) return begun.error();
         }
@@ -222,13 +235,13 @@ class SourceReader {
         if (!head_bytes) return head_bytes.error();
         chunking.head_is_all = *head_bytes < chunking.head.size();
         chunking.head.resize(*head_bytes);
-        const auto detected =
-            detect(std::string_view(chunking.head.data(), chunking.head.size()),
-                   chunking.head_is_all, options_.format, options_.dim, input_.compression());
+        const auto detected = detect(std::string_view(chunking.head.data(), chunking.head.size()),
+                                     chunking.head_is_all, options_.format, options_.dim,
+                                     input_.compression(), options_.tensor);
         if (!detected) return bad_source(detected.error().message);
         chunking.detected = *detected;
         chunking.limit = options_.limit;
-        chunking.discard_too_long = options_.on_error == OnError::skip;
+        chunking.skip_faults = options_.on_error == OnError::skip;
         // Bounds memory: a row takes some sixty bytes while its batch is parsed, however short its
         // text.
         const std::size_t shortest_row = 2 * detected->dim + 2;
@@ -237,11 +250,15 @@ class SourceReader {
         summary_.format = detected->format;
         summary_.dim = detected->dim;
         summary_.dim_found = options_.dim == 0;
+        array_ = detected->array;
+        if (array_) {
+            summary_.dtype = array_->dtype;
+            summary_.tensor = array_->tensor;
+        }
         dim_is_certain_ = detected->dim_is_certain;
         summary_.bom = detected->bom;
         summary_.header_rows = detected->header_rows;
-        summary_.header_lines =
-            summary_.header_rows && summary_.format != SourceFormat::word2vec_bin ? 1 : 0;
+        summary_.header_lines = summary_.header_rows && is_text(summary_.format) ? 1 : 0;
         summary_.lines = summary_.header_lines;
         if (summary_.bom) say("the byte order mark (UTF-8) at its beginning is dropped");
         if (options_.format == SourceFormat::automatic || summary_.dim_found)
@@ -249,8 +266,54 @@ class SourceReader {
         return chunking;
     }
 
+    /// Opens the file with an array's words.
+    Status open_words(ChunkerOptions& chunking) {
+        if (!array_) {
+            if (options_.words.empty() && options_.tensor.empty()) return {};
+            return bad_source(fmt::format(
+                "--{} is given, but this is no array, and holds its words; leave it out",
+                options_.words.empty() ? "tensor" : "words"));
+        }
+        if (!options_.tensor.empty() && array_->tensor.empty())
+            return bad_source("--tensor is given, but this is a NumPy array; leave it out");
+        summary_.words = options_.words.empty() ? tokenizer_beside() : options_.words;
+        if (summary_.words.empty()) {
+            const std::string beside = input_.name() + ".words";
+            return bad_source("this holds numbers without words; give --words " +
+                              (exists(beside)
+                                   ? printable(beside, 255)
+                                   : "FILE, a text with a word a line, in the order of the rows, "
+                                     "or a tokenizer.json of Hugging Face"));
+        }
+        auto words = TokenList::open(summary_.words, array_->rows, input_.stop());
+        if (!words) {
+            return error_with(words.error().code, "{}: {}{}", input_.name(), words.error().message,
+                              words.error().code == ErrorCode::io
+                                  ? "; --words FILE names the file with its words"
+                                  : "");
+        }
+        if (!(*words)->note().empty()) say("note: " + (*words)->note());
+        chunking.words = *std::move(words);
+        return {};
+    }
+
+    /// The file tokenizer.json beside a file with one tensor, unless its words are likely to be
+    /// elsewhere; empty if there is none.
+    std::string tokenizer_beside() const {
+        const bool alone = !array_->tensor.empty() && array_->alone;
+        if (!alone || input_.name() == "-" || exists(input_.name() + ".words")) return {};
+        const std::string folder = input_.name().substr(0, input_.name().rfind('/') + 1);
+        std::string path = folder + "tokenizer.json";
+        if (!exists(path)) return {};
+        say("its words are taken from tokenizer.json beside it");
+        return path;
+    }
+    static bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
     Status parse_batches(Chunker& chunker) {
-        const Reading reading{summary_.format, summary_.dim, dim_is_certain_, options_.on_error};
+        Reading reading{summary_.format, summary_.dim, dim_is_certain_, options_.on_error,
+                        array_.value_or(ArrayLayout())};
+        reading.layout.dim = summary_.dim;
         std::uint64_t batches = 0;
         const auto produce = [&](Batch& batch) -> Result<bool> {
             batch.sequence = batches++;
@@ -331,6 +394,7 @@ class SourceReader {
     }
 
     void compare_with_known_files() const {
+        if (array_) return;
         if (const auto known = known_text(body_lines(), summary_.dim))
             say(fmt::format("has as many lines as {} ({})", known->name,
                             with_commas(known->lines)));
@@ -349,6 +413,7 @@ class SourceReader {
     const SourceOptions& options_;
     const SourceSink& sink_;
     SourceSummary summary_;
+    std::optional<ArrayLayout> array_;
     bool dim_is_certain_ = false;
     bool last_line_taken_ = true;
 };
@@ -360,7 +425,7 @@ std::uint64_t SourceSummary::skipped_lines() const {
 }
 
 std::string_view unit_of(SourceFormat format) {
-    return format == SourceFormat::word2vec_bin ? "word" : "line";
+    return is_text(format) ? "line" : is_array(format) ? "row" : "word";
 }
 
 Result<SourceSummary> read_source(Input& input, const SourceOptions& options,

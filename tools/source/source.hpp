@@ -28,6 +28,8 @@ enum class OnError { stop, skip };
 struct SourceOptions {
     SourceFormat format = SourceFormat::automatic;
     std::size_t dim = 0;      ///< 0: found from the header or the first lines
+    std::string words;        ///< file with an array's words; empty: see read_source
+    std::string tensor;       ///< name in a safetensors file; empty: its only one
     std::uint64_t limit = 0;  ///< maximum number of lines or records, without a header; 0: all
     OnError on_error = OnError::stop;
     std::size_t threads = 1;  ///< number of threads that parse; 0: the calling thread parses
@@ -36,7 +38,8 @@ struct SourceOptions {
     std::size_t chunk_bytes = kChunkBytes;
 };
 
-/// Facts about a source that was read. If the source is binary, «line» means a record.
+/// Facts about a source that was read. If the source is binary, «line» means a record, or a row of
+/// an array.
 struct SourceSummary {
     SourceFormat format = SourceFormat::glove;  ///< never automatic
     std::size_t dim = 0;
@@ -44,6 +47,9 @@ struct SourceSummary {
     bool bom = false;                          ///< a UTF-8 byte order mark was dropped
     std::optional<std::uint64_t> header_rows;  ///< number of rows in the header, if there is one
     std::uint64_t header_lines = 0;            ///< 1 if a text has a header, else 0
+    std::string words;                         ///< file with an array's words
+    std::string tensor;                        ///< name in a safetensors file
+    std::string dtype;                         ///< ArrayLayout::dtype
     std::uint64_t lines = 0;                   ///< number of lines, with a text's header line
     std::uint64_t rows = 0;                    ///< number of rows, with duplicates
     std::uint64_t text_bytes = 0;              ///< size, unpacked
@@ -59,7 +65,7 @@ struct SourceSummary {
     std::uint64_t skipped_lines() const;
 };
 
-/// What to call a line of this format in messages: «line», or «word» for a format without lines.
+/// What to call a line of this format in messages: «line», «word» for records, «row» for an array.
 std::string_view unit_of(SourceFormat format);
 
 /// Functions that read_source calls, all but `inspect` on the calling thread. Any may be empty.
@@ -80,6 +86,10 @@ struct SourceSink {
 /// Input::read and of `sink`; bad_source, for content that is malformed or in none of the formats,
 /// whose message has file, line, byte, token and remedy. If several lines are wrong, reports the
 /// first, whatever the number of threads.
+///
+/// An array's words come from `options.words`. If that is empty, a file tokenizer.json beside a
+/// safetensors file with one tensor is taken; otherwise it is an error, which names the file INPUT
+/// with .words behind it if there is one.
 ///
 /// Compares the number of rows in a header with the words read; blank lines and a line that is cut
 /// off do not count. A difference is an error with OnError::stop and a warning with OnError::skip;

@@ -123,6 +123,10 @@ cli::Options describe_options() {
     add("source", cli::values("INPUT"),
         "also compare every word, number and rank with the download that the model was made from, "
         "or - for stdin; repeat for several, in their order");
+    add("words", cli::value("FILE"),
+        "with --source: the words of an array (default: the file that the model was made with)");
+    add("tensor", cli::value("NAME"),
+        "with --source: the tensor of a safetensors file (default: as the model was made)");
     add("quick",
         "check only what gloved checks at start: headers, sizes, words, and that the files belong "
         "together");
@@ -190,6 +194,7 @@ Settings read_settings(const cli::CommandLine& line) {
     verify::VerifyOptions& options = settings.options;
     line.excludes("quick", {"source", "engines", "neighbors", "audit"});
     line.needs("audit", {"list"});
+    line.needs("source", {"words", "tensor"});
     for (const char* name : kOfEngines) {
         if (line.given(name) && !line.given("engines"))
             throw WrongUsage(fmt::format("--{} is an option of gloved-verify engines", name));
@@ -210,6 +215,12 @@ Settings read_settings(const cli::CommandLine& line) {
             throw WrongUsage("--source - can be given once: standard input can be read once");
         options.sources.push_back(source);
     });
+    options.words = line.nonempty("words", "a file");
+    options.tensor = line.nonempty("tensor", "the name of a tensor");
+    if (options.words == "-" && std::ranges::count(options.sources, "-") != 0)
+        throw WrongUsage("--source and --words cannot both be -");
+    if (options.sources.size() > 1 && !(options.words.empty() && options.tensor.empty()))
+        throw WrongUsage("--words and --tensor go with one --source");
     options.quick = line.given("quick");
     options.audit.file = line.nonempty("audit", "a file of replies, or - for stdin");
     line.each("list", [&](const std::string& list) { add_list(list, options.audit); });

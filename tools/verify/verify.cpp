@@ -205,6 +205,10 @@ Result<Comparison> compare_sources(const Model& model, const VerifyOptions& opti
         source::SourceOptions source_options;
         source_options.format = source_rules.format;
         source_options.dim = rules.dim_found ? 0 : model.dim();
+        // Words that came from stdin are given again.
+        const std::string recorded = source_rules.words == "-" ? "" : source_rules.words;
+        source_options.words = options.words.empty() ? recorded : options.words;
+        source_options.tensor = options.tensor.empty() ? source_rules.tensor : options.tensor;
         source_options.limit = rules.limit == 0 ? 0 : rules.limit - words;
         source_options.on_error = rules.on_error;
         source_options.threads = options.threads;

@@ -22,6 +22,8 @@ struct VerifyOptions {
     std::string model_dir;
     /// The downloads to compare with, in the order in which they were converted; «-» for stdin.
     std::vector<std::string> sources;
+    std::string words;     ///< SourceOptions::words; empty: the file that the report names
+    std::string tensor;    ///< SourceOptions::tensor; empty: as the report says
     bool quick = false;    ///< only what the daemon checks when it opens a model
     bool engines = false;  ///< also check every engine's answers; not with `quick`
     EngineChecks asked;    ///< how to check engines; its `threads` is ignored
