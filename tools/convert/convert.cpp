@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <malloc.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +27,7 @@
 #include "kernels/canonical.hpp"
 #include "tools/convert/planes.hpp"
 #include "tools/convert/row_buckets.hpp"
+#include "tools/convert/space.hpp"
 #include "tools/convert/spool.hpp"
 #include "tools/source/batch.hpp"
 #include "tools/source/input.hpp"
@@ -282,47 +282,6 @@ Result<format::Header> write_model(const format::Staging& staging, const RowBuck
     return writer->finish();
 }
 
-/// The part of an estimate that is surely needed: duplicates may make the model smaller.
-constexpr double kCertainShare = 0.8;
-
-/// Checks that the staging directory's filesystem has room for the share `sure` of `bytes`.
-Status check_space(const format::Staging& staging, double bytes, double sure,
-                   const ConvertOptions& options) {
-    struct statvfs filesystem {};
-    // Unknown: a write fails if there is no room.
-    if (::fstatvfs(staging.directory_fd(), &filesystem) != 0 || filesystem.f_blocks == 0) return {};
-    const double free =
-        static_cast<double>(filesystem.f_bavail) * static_cast<double>(filesystem.f_frsize);
-    if (sure * bytes <= free) return {};
-    return error_with(ErrorCode::io,
-                      "{}: the conversion needs {}{:.3f} GB, with what it lays aside meanwhile, "
-                      "and the filesystem has {:.3f} GB free; make room, choose another place or "
-                      "keep fewer words (--limit)",
-                      options.model_dir, sure < 1 ? "about " : "", bytes / 1e9, free / 1e9);
-}
-
-/// Bytes of keys and values. In the spool they take no more: a row has 12 bytes beside key and
-/// numbers there, 13 here.
-double model_bytes(double rows, double key_bytes, std::size_t dim) {
-    const double row_bytes =
-        static_cast<double>(dim) * sizeof(float) + sizeof(double) + sizeof(std::uint32_t) + 1;
-    return rows * row_bytes + key_bytes +
-           static_cast<double>(format::kHeaderBytes + 3 * format::kSectionAlignment);
-}
-
-double planes_bytes(double rows, std::size_t dim, const ConvertOptions& options) {
-    if (!options.planes) return 0;
-    return static_cast<double>(format::PlanesHeader{static_cast<std::uint64_t>(rows),
-                                                    static_cast<std::uint32_t>(dim), 0, 0}
-                                   .file_bytes());
-}
-
-/// Bytes that the model needs beside the spool's file of `spool` bytes, which is freed before
-/// planes are written.
-double bytes_beyond_spool(double model, double planes, double spool) {
-    return std::max(model, model + planes - spool);
-}
-
 bool ascending(const source::Batch& batch) {
     for (std::size_t i = 1; i < batch.rows(); ++i) {
         if (batch.key(i) < batch.key(i - 1)) return false;
@@ -507,11 +466,11 @@ class InputReader {
         const double spool_file =
             std::max(0.0, (divided ? 2 : 1) * spool - static_cast<double>(plan_.spool_bytes));
         const double model = model_bytes(model_rows, key_bytes, dim_);
-        const double planes = planes_bytes(model_rows, dim_, options_);
-        return check_space(staging_,
+        const double planes = options_.planes ? planes_bytes(model_rows, dim_) : 0;
+        return check_space(options_.model_dir, staging_,
                            std::max(0.0, spool_file - static_cast<double>(spooled)) +
                                bytes_beyond_spool(model, planes, spool_file),
-                           kCertainShare, options_);
+                           kCertainShare);
     }
 
     const ConvertOptions& options_;
@@ -544,8 +503,8 @@ Status check_space_to_sort(const format::Staging& staging, const RowBuckets& buc
                                           static_cast<double>(spool.resident_left()));
     const double spool_file = static_cast<double>(spool.file_bytes()) + copy;
     const double more =
-        copy + bytes_beyond_spool(model, planes_bytes(rows, dim, options), spool_file);
-    return check_space(staging, more, kCertainShare, options);
+        copy + bytes_beyond_spool(model, options.planes ? planes_bytes(rows, dim) : 0, spool_file);
+    return check_space(options.model_dir, staging, more, kCertainShare);
 }
 
 /// Checks the space for the model, whose size is now known exactly.
@@ -553,9 +512,9 @@ Status check_space_to_write(const format::Staging& staging, const SortedRows& so
                             const Spool& spool, std::size_t dim, const ConvertOptions& options) {
     const auto rows = static_cast<double>(sorted.rows);
     const double model = model_bytes(rows, static_cast<double>(sorted.key_bytes), dim);
-    const double more = bytes_beyond_spool(model, planes_bytes(rows, dim, options),
+    const double more = bytes_beyond_spool(model, options.planes ? planes_bytes(rows, dim) : 0,
                                            static_cast<double>(spool.file_bytes()));
-    return check_space(staging, more, 1, options);
+    return check_space(options.model_dir, staging, more, 1);
 }
 
 Status write_staged_planes(const format::Staging& staging, const format::Header& header,
