@@ -22,12 +22,15 @@ _gloved_options() {
             --log-level=debug,info,warning,error --access-log=on,off --check ;;
         gloved-client) echo --socket=@file --timeout=@other --retry=@other --count=@other \
             --json --lines --health ;;
-        gloved-convert) echo --format=auto,glove,norms,word2vec,word2vec-bin,fasttext \
-            --dim=@other --member=@other --limit=@other --duplicates=first,last,error \
-            --on-error=stop,skip --threads=@other --memory=@other --planes=4,none \
-            --planes-only=@directory --export=glove,word2vec,word2vec-bin,npy :@file... ;;
-        gloved-verify) echo --neighbors=all --seed=@other --source=@file --quick --audit=@file \
-            --list=@other --download=@file --json --threads=@other :@directory ;;
+        gloved-convert) echo \
+            --format=auto,glove,norms,word2vec,word2vec-bin,fasttext,npy,safetensors \
+            --dim=@other --member=@other --words=@file --tensor=@other --limit=@other \
+            --duplicates=first,last,error --on-error=stop,skip --threads=@other --memory=@other \
+            --planes=4,none --planes-only=@directory \
+            --export=glove,word2vec,word2vec-bin,npy,safetensors :@file... ;;
+        gloved-verify) echo --neighbors=all --seed=@other --source=@file --words=@file \
+            --tensor=@other --quick --audit=@file --list=@other --download=@file --json \
+            --threads=@other :@directory ;;
         'gloved-verify engines') echo --answers=@other --oracle=@other --ways=@other \
             --reference=@other --device=all --seed=@other --json --threads=@other :@directory ;;
         gloved-eval) echo --socket=@file --timeout=@other --retry=@other --model=@other \
