@@ -302,7 +302,7 @@ TEST_F(SeveralInputs, NameAMemberOfEachArchive) {
     expect_refused({"--member", "a.txt", "@one.zip", "@two.zip", "@m"},
                    "two.zip: the zip archive holds no member \"a.txt\"");
     expect_refused({"--member", "a.txt", "@glove.txt", "@own.txt", "@m"},
-                   "glove.txt: --member \"a.txt\" is given, but this is not a zip archive");
+                   "glove.txt: --member \"a.txt\" is given, but this is not an archive");
 }
 
 TEST_F(SeveralInputs, AreNotedInTheReport) {
