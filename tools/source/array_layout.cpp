@@ -220,10 +220,12 @@ Result<ArrayLayout> find_tensor(std::string_view head, const std::string& wanted
     }
     const auto tensors =
         read_tensors(head.substr(kSizeBytes, static_cast<std::size_t>(header_bytes)));
-    if (!tensors) {
-        return bad_source(fmt::format("its safetensors header is damaged: {}; fetch it again",
-                                      tensors.error().message));
-    }
+    const auto damaged = [](std::string_view what) {
+        return bad_source(
+            fmt::format("its safetensors header is damaged: {}; fetch it again", what));
+    };
+    constexpr std::string_view kTooLong = "no file can be as long";
+    if (!tensors) return damaged(tensors.error().message);
     const auto chosen = choose_tensor(*tensors, wanted);
     if (!chosen) return chosen.error();
     const Tensor& tensor = **chosen;
@@ -240,19 +242,15 @@ Result<ArrayLayout> find_tensor(std::string_view head, const std::string& wanted
     array.tensor = tensor.name;
     array.alone = tensors->size() == 1;
     if (__builtin_add_overflow(kSizeBytes + header_bytes, tensor.begin, &array.offset))
-        return bad_source(
-            "its safetensors header is damaged: no file can be as long; fetch it again");
+        return damaged(kTooLong);
     if (Status set = set_shape(tensor.shape, array); !set) return set.error();
     if (array.file_bytes - array.offset != tensor.end - tensor.begin) {
-        return bad_source(fmt::format(
-            "its safetensors header is damaged: the tensor {} has {} bytes, and a shape of {}; "
-            "fetch it again",
-            printable(tensor.name, 80), tensor.end - tensor.begin,
-            array.file_bytes - array.offset));
+        return damaged(fmt::format("the tensor {} has {} bytes, and a shape of {}",
+                                   printable(tensor.name, 80), tensor.end - tensor.begin,
+                                   array.file_bytes - array.offset));
     }
     if (__builtin_add_overflow(kSizeBytes + header_bytes, tensors->back().end, &array.file_bytes))
-        return bad_source(
-            "its safetensors header is damaged: no file can be as long; fetch it again");
+        return damaged(kTooLong);
     return array;
 }
 

@@ -40,6 +40,10 @@ struct Signature {
 };
 
 using namespace std::string_view_literals;
+constexpr const char* kWriteInR =
+    "write text in R: write.table(x, quote = FALSE, col.names = FALSE)";
+constexpr const char* kWriteRows =
+    "write its rows as text first, a word and its numbers a line, separated by blanks";
 constexpr Signature kSignatures[] = {
     {"7z\xBC\xAF"sv, "a 7z archive", "unpack it first"},
     {"\x04\x22\x4D\x18"sv, "lz4 data", "unpack it: lz4cat FILE | gloved-convert - MODEL_DIR"},
@@ -48,24 +52,16 @@ constexpr Signature kSignatures[] = {
      "fetch the .vec file of the same vectors, which is text"},
     {"SQLite format 3"sv, "an SQLite database, as .magnitude files are",
      "fetch the text file that it was made from"},
-    {"PAR1"sv, "a Parquet file",
-     "write its rows as text first, a word and its numbers a line, separated by blanks"},
-    {"ARROW1"sv, "an Arrow file",
-     "write its rows as text first, a word and its numbers a line, separated by blanks"},
-    {"FEA1"sv, "a Feather file",
-     "write its rows as text first, a word and its numbers a line, separated by blanks"},
+    {"PAR1"sv, "a Parquet file", kWriteRows},
+    {"ARROW1"sv, "an Arrow file", kWriteRows},
+    {"FEA1"sv, "a Feather file", kWriteRows},
     {"FiFu"sv, "a finalfusion file (.fifu)",
      "convert it: finalfusion convert -f finalfusion -t text FILE TEXT"},
-    {"RDX2\n"sv, "R data (.rda)",
-     "write text in R: write.table(x, quote = FALSE, col.names = FALSE)"},
-    {"RDX3\n"sv, "R data (.rda)",
-     "write text in R: write.table(x, quote = FALSE, col.names = FALSE)"},
-    {"RDA2\n"sv, "R data (.rda)",
-     "write text in R: write.table(x, quote = FALSE, col.names = FALSE)"},
-    {"RDA3\n"sv, "R data (.rda)",
-     "write text in R: write.table(x, quote = FALSE, col.names = FALSE)"},
-    {"X\n\0\0\0"sv, "R data (.rds)",
-     "write text in R: write.table(x, quote = FALSE, col.names = FALSE)"},
+    {"RDX2\n"sv, "R data (.rda)", kWriteInR},
+    {"RDX3\n"sv, "R data (.rda)", kWriteInR},
+    {"RDA2\n"sv, "R data (.rda)", kWriteInR},
+    {"RDA3\n"sv, "R data (.rda)", kWriteInR},
+    {"X\n\0\0\0"sv, "R data (.rds)", kWriteInR},
     // A pickle of the number 0x1950A86A20F9469CFC6C, as before PyTorch 1.6.
     {"\x80\x02\x8A\x0A\x6C\xFC\x9C\x46"sv,
      "a PyTorch file, a pickle, which could run any program and is not unpickled",
