@@ -2,7 +2,6 @@
 #include "common/npy.hpp"
 #include "common/result.hpp"
 #include "tools/source/array_layout.hpp"
-#include "tools/source/batch.hpp"
 #include "tools/source/input.hpp"
 #include "tools/source/source.hpp"
 #include "tools/source/token_list.hpp"
@@ -22,6 +21,7 @@
 #include <vector>
 
 #include "tests/support/temp_dir.hpp"
+#include "tests/unit/source_rows.hpp"
 
 namespace gloved::source {
 namespace {
@@ -97,34 +97,10 @@ TEST(Array, RoundsFloat64ToTheNearestFloat32) {
     EXPECT_EQ(converted(NumberType::float32, swapped(bytes_of(plain), 4), true), plain);
 }
 
-struct Rows {
-    std::vector<std::string> keys;
-    std::vector<float> values;
-    SourceSummary summary;
-};
-
 Result<Rows> read(const tests::TempDir& dir, const std::string& array, SourceOptions options) {
     tests::write_file(dir / "in", array);
     if (options.words.empty()) options.words = dir / "words";
-    auto input = Input::open(dir / "in", kGoOn);
-    if (!input) return input.error();
-    Rows rows;
-    std::size_t dim = 0;
-    SourceSink sink;
-    sink.begin = [&](const SourceSummary& found) -> Status {
-        dim = found.dim;
-        return {};
-    };
-    sink.commit = [&](Batch& batch) -> Status {
-        for (std::size_t i = 0; i < batch.rows(); ++i) rows.keys.emplace_back(batch.key(i));
-        rows.values.insert(rows.values.end(), batch.values.begin(),
-                           batch.values.begin() + static_cast<std::ptrdiff_t>(batch.rows() * dim));
-        return {};
-    };
-    auto summary = read_source(*input, options, sink);
-    if (!summary) return summary.error();
-    rows.summary = *summary;
-    return rows;
+    return read_rows(dir / "in", options);
 }
 
 /// 100 rows of 3 numbers, and their words.

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -24,15 +23,12 @@
 #include "common/result.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/word2vec.hpp"
-#include "tools/source/batch.hpp"
-#include "tools/source/input.hpp"
+#include "tests/unit/source_rows.hpp"
 #include "tools/source/oddity.hpp"
 #include "tools/source/source.hpp"
 
 namespace gloved::source {
 namespace {
-
-const std::atomic<bool> kGoOn{false};
 
 /// A source as it was written.
 struct Written {
@@ -145,36 +141,8 @@ class Maker {
     std::mt19937_64 random_;
 };
 
-struct Read {
-    std::vector<std::string> words;
-    std::vector<float> values;
-    SourceSummary summary;
-};
-
-Result<Read> read(const std::string& path, const SourceOptions& options) {
-    auto input = Input::open(path, kGoOn);
-    if (!input) return input.error();
-    Read rows;
-    std::size_t dim = 0;
-    SourceSink sink;
-    sink.begin = [&](const SourceSummary& found) -> Status {
-        dim = found.dim;
-        return {};
-    };
-    sink.commit = [&](Batch& batch) -> Status {
-        for (std::size_t i = 0; i < batch.rows(); ++i) rows.words.emplace_back(batch.key(i));
-        const auto end = batch.values.begin() + static_cast<std::ptrdiff_t>(batch.rows() * dim);
-        rows.values.insert(rows.values.end(), batch.values.begin(), end);
-        return {};
-    };
-    auto summary = read_source(*input, options, sink);
-    if (!summary) return summary.error();
-    rows.summary = *summary;
-    return rows;
-}
-
 /// Reads the bytes from a pipe, into which they come in pieces.
-Result<Read> read_piped(const std::string& bytes, const SourceOptions& options) {
+Result<Rows> read_piped(const std::string& bytes, const SourceOptions& options) {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) std::abort();
     const UniqueFd read_end(ends[0]);
@@ -186,7 +154,7 @@ Result<Read> read_piped(const std::string& bytes, const SourceOptions& options) 
             at += static_cast<std::size_t>(count);
         }
     });
-    auto rows = read(fmt::format("/proc/self/fd/{}", read_end.get()), options);
+    auto rows = read_rows(fmt::format("/proc/self/fd/{}", read_end.get()), options);
     // What a refused source has left would block the writer.
     std::array<char, 4096> rest{};
     if (!rows) {
@@ -227,7 +195,7 @@ struct Counts {
     std::size_t refused_sound = 0;
 };
 
-void check(const Written& written, const Result<Read>& rows, Counts& counts) {
+void check(const Written& written, const Result<Rows>& rows, Counts& counts) {
     if (!rows) {
         ++counts.refused;
         if (written.with_blanks.empty()) {
@@ -241,7 +209,7 @@ void check(const Written& written, const Result<Read>& rows, Counts& counts) {
     }
     ++counts.right;
     if (!written.with_blanks.empty()) ++counts.right_with_blanks;
-    EXPECT_EQ(rows->words, written.words) << "dim " << written.dim;
+    EXPECT_EQ(rows->keys, written.words) << "dim " << written.dim;
     EXPECT_EQ(rows->values, written.values) << "dim " << written.dim;
     auto distinct = written.with_blanks;
     distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
@@ -266,7 +234,7 @@ TEST(BlanksInBinaryWords, AreReadRightOrRefusedByName) {
         options.head_bytes = written.bytes.find('\n') + 1 + maker.below(10'000);
         SCOPED_TRACE(i);
         tests::write_file(dir / "in", written.bytes);
-        const auto rows = read(dir / "in", options);
+        const auto rows = read_rows(dir / "in", options);
         check(written, rows, counts);
         const auto piped = read_piped(written.bytes, options);
         check(written, piped, counts);

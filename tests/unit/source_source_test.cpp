@@ -19,48 +19,17 @@
 
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/word2vec.hpp"
+#include "tests/unit/source_rows.hpp"
 
 namespace gloved::source {
 namespace {
 
 const std::atomic<bool> kGoOn{false};
 
-struct Rows {
-    SourceSummary summary;
-    std::vector<std::string> keys;
-    std::vector<std::uint64_t> lines;
-    std::vector<std::uint64_t> sequence;
-    std::vector<float> values;
-    std::string said;
-};
-
 Result<Rows> read(const std::string& content, const SourceOptions& options = {}) {
     const tests::TempDir dir;
     tests::write_file(dir / "in", content);
-    auto input = Input::open(dir / "in", kGoOn);
-    if (!input) return input.error();
-    Rows rows;
-    SourceSink sink;
-    sink.commit = [&](Batch& batch) -> Status {
-        rows.sequence.push_back(batch.sequence);
-        rows.values.insert(
-            rows.values.end(), batch.values.begin(),
-            batch.values.begin() + static_cast<std::ptrdiff_t>(batch.rows() * rows.summary.dim));
-        for (std::size_t i = 0; i < batch.rows(); ++i) {
-            rows.keys.emplace_back(batch.key(i));
-            rows.lines.push_back(batch.first_line + batch.line_numbers[i] + 1);
-        }
-        return {};
-    };
-    sink.say = [&](const std::string& message) { rows.said += message + "\n"; };
-    sink.begin = [&](const SourceSummary& found) -> Status {
-        rows.summary = found;
-        return {};
-    };
-    auto summary = read_source(*input, options, sink);
-    if (!summary) return summary.error();
-    rows.summary = *summary;
-    return rows;
+    return read_rows(dir / "in", options);
 }
 
 TEST(Source, FindsDimWhereMostLinesAgree) {
