@@ -76,8 +76,9 @@ inline Reading read_download(const std::string& path, const source::SourceOption
         return reading;
     };
     auto input = source::Input::open(path, never_stop, member, block_bytes);
+    // Only packed data is refused this early.
+    reading.packed = !input || input->compression() != "none";
     if (!input) return refused(input.error());
-    reading.packed = input->compression() != "none";
 
     std::size_t dim = 0;
     std::uint64_t lines = 0;
