@@ -23,6 +23,11 @@ Error bad_request(fmt::format_string<Arguments...> format, Arguments&&... argume
 }
 
 template <class... Arguments>
+Error bad_source(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    return error_with(ErrorCode::bad_source, format, std::forward<Arguments>(arguments)...);
+}
+
+template <class... Arguments>
 Error damaged(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     return error_with(ErrorCode::damaged, format, std::forward<Arguments>(arguments)...);
 }

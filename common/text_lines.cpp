@@ -19,8 +19,7 @@ constexpr std::size_t kHeadBytes = 3;
 
 Result<std::size_t> begin_of_text(std::string_view head, const std::string& name) {
     if (head.starts_with("\xFF\xFE") || head.starts_with("\xFE\xFF")) {
-        return error_with(ErrorCode::bad_source,
-                          "{}: is UTF-16 text, or UTF-32; convert it: iconv -f UTF-16 -t UTF-8",
+        return bad_source("{}: is UTF-16 text, or UTF-32; convert it: iconv -f UTF-16 -t UTF-8",
                           name);
     }
     return head.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
@@ -109,7 +108,7 @@ Result<std::optional<std::string_view>> TextLines::next_word() {
 }
 
 Error TextLines::fault(std::string_view what) const {
-    return error_with(ErrorCode::bad_source, "{}: line {}: {}", name_, number_, what);
+    return bad_source("{}: line {}: {}", name_, number_, what);
 }
 
 std::optional<std::string> TextLines::heading_note(std::string_view line) const {

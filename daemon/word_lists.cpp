@@ -57,8 +57,7 @@ class ListReader {
             return list;
         }
         if (is_reload_) {
-            return error_with(ErrorCode::bad_source,
-                              "{}: is not a regular file any more, and a reload reads no other",
+            return bad_source("{}: is not a regular file any more, and a reload reads no other",
                               setting.path);
         }
         // Its writer may take as long as it likes.
@@ -151,13 +150,11 @@ Result<std::vector<ListSetting>> find_lists(std::span<const ListSetting> named,
     std::ranges::sort(found, {}, &ListSetting::name);
     const auto twice = std::ranges::adjacent_find(found, {}, &ListSetting::name);
     if (twice != found.end()) {
-        return error_with(ErrorCode::bad_source,
-                          "--lists: {}: two files are the list {}: {} and {}", directory,
+        return bad_source("--lists: {}: two files are the list {}: {} and {}", directory,
                           twice->name, twice->path, std::next(twice)->path);
     }
     if (lists.size() + found.size() > kernels::kMaxLists) {
-        return error_with(ErrorCode::bad_source,
-                          "--lists: {}: {} lists with those of --list; a model has at most {}",
+        return bad_source("--lists: {}: {} lists with those of --list; a model has at most {}",
                           directory, lists.size() + found.size(), kernels::kMaxLists);
     }
     std::ranges::move(found, std::back_inserter(lists));

@@ -51,13 +51,13 @@ class Preparation {
         if (!fault.row()) return {};
         const std::size_t column = column_not_finite(*fault.row());
         const T value = values_[*fault.row() * dim_ + column];
-        return error_with(ErrorCode::bad_source,
-                          "{}: its number in column {} (counted from 0) is {}; distances need "
-                          "numbers that are finite: leave such rows out, or fill them in",
-                          name_(*fault.row()), column,
-                          std::isnan(value) ? "nan"
-                          : value > 0       ? "infinite"
-                                            : "infinite, and negative");
+        return bad_source(
+            "{}: its number in column {} (counted from 0) is {}; distances need "
+            "numbers that are finite: leave such rows out, or fill them in",
+            name_(*fault.row()), column,
+            std::isnan(value) ? "nan"
+            : value > 0       ? "infinite"
+                              : "infinite, and negative");
     }
 
     bool all_exact_in_float32() const {
@@ -108,11 +108,11 @@ class Preparation {
             if (!(std::sqrt(squares) <= kMaxNorm)) fault.report(row);
         });
         if (!fault.row()) return {};
-        return error_with(ErrorCode::bad_source,
-                          "{}: its numbers are so large that a squared distance may exceed float32 "
-                          "(a row may be {:.1e} long); divide the whole matrix by one number, by "
-                          "which distances shrink, or take --metric cosine",
-                          name_(*fault.row()), kMaxNorm);
+        return bad_source(
+            "{}: its numbers are so large that a squared distance may exceed float32 "
+            "(a row may be {:.1e} long); divide the whole matrix by one number, by "
+            "which distances shrink, or take --metric cosine",
+            name_(*fault.row()), kMaxNorm);
     }
 
     Status normalize(float* to) const {
@@ -121,10 +121,10 @@ class Preparation {
             if (!normalize(row_values(row), to + row * dim_)) fault.report(row);
         });
         if (!fault.row()) return {};
-        return error_with(ErrorCode::bad_source,
-                          "{}: all its numbers are 0, and a row without a direction has no cosine; "
-                          "leave it out, or take another --metric",
-                          name_(*fault.row()));
+        return bad_source(
+            "{}: all its numbers are 0, and a row without a direction has no cosine; "
+            "leave it out, or take another --metric",
+            name_(*fault.row()));
     }
 
   private:
@@ -204,8 +204,7 @@ Result<Points> prepare(ThreadPool& pool, std::span<const T> values, std::size_t 
 Result<Points> prepare(ThreadPool& pool, Values values, std::size_t rows, std::size_t dim,
                        Metric metric, const RowName& name) {
     if (dim > kMaxDim) {
-        return error_with(
-            ErrorCode::bad_source,
+        return bad_source(
             "{}: it has {} numbers, and a row has {} at most; the error bound ends there", name(0),
             dim, kMaxDim);
     }

@@ -10,6 +10,7 @@
 
 #include "cli/signals.hpp"
 #include "common/byte_count.hpp"
+#include "common/error_with.hpp"
 #include "common/format/layout.hpp"
 #include "common/version.hpp"
 #include "kernels/registry.hpp"
@@ -239,8 +240,7 @@ Status print_engines(const EnginesSettings& settings) {
     if (!model) return model.error();
     const auto norms = model->norms();
     if (std::ranges::none_of(norms, [](double norm) { return norm > 0; })) {
-        return Error{ErrorCode::bad_source,
-                     directory + ": every vector is zero; there is nothing to ask for"};
+        return bad_source("{}: every vector is zero; there is nothing to ask for", directory);
     }
     return measure_all(*model, settings);
 }

@@ -97,8 +97,7 @@ Result<std::vector<std::string>> ask_words(Connection& connection, std::size_t m
         }
     }
     if (words.empty()) {
-        return Error{ErrorCode::bad_source,
-                     "the daemon's model has no words to ask for; --model names them"};
+        return bad_source("the daemon's model has no words to ask for; --model names them");
     }
     return words;
 }
@@ -113,8 +112,7 @@ Result<std::vector<std::string>> read_words(const LoadSettings& settings, const 
                           settings.model, format::hex(model->generation()), served);
     }
     if (std::ranges::none_of(model->norms(), [](double norm) { return norm > 0; })) {
-        return Error{ErrorCode::bad_source,
-                     settings.model + ": every vector is zero; there is nothing to ask for"};
+        return bad_source("{}: every vector is zero; there is nothing to ask for", settings.model);
     }
     RandomWords random(*model, settings.seed);
     std::vector<std::string> words;
@@ -132,8 +130,7 @@ Result<std::vector<std::string>> ask_vectors(Connection& connection,
         if (!reply) return reply.error();
         for (const std::string_view line : reply->lines()) vectors.emplace_back(line);
     }
-    if (vectors.empty())
-        return Error{ErrorCode::bad_source, "the daemon answers VEC without lines"};
+    if (vectors.empty()) return bad_source("the daemon answers VEC without lines");
     return vectors;
 }
 
@@ -175,8 +172,8 @@ Status ask_expected(LoadPlan& plan, Connection& connection, double share) {
         if (reply->status.code == wire::code_name(ErrorCode::bad_request)) return refused(*reply);
         bytes += reply->text.size();
         if (bytes > kMaxExpectedBytes) {
-            return Error{ErrorCode::bad_source,
-                         "the answers to check do not fit into 1 GiB; choose a smaller --check"};
+            return bad_source(
+                "the answers to check do not fit into 1 GiB; choose a smaller --check");
         }
         plan.expected[i] = std::make_unique<Reply>(*std::move(reply));
     }

@@ -310,7 +310,7 @@ Status print_museum_search(const MuseumSettings& settings) {
     const auto model = open_model(settings, scratch->path());
     if (!model) return model.error();
     if (std::ranges::none_of(model->norms(), [](double norm) { return norm > 0; }))
-        return Error{ErrorCode::bad_source, "every vector is zero; there is nothing to ask for"};
+        return bad_source("every vector is zero; there is nothing to ask for");
     const auto words = find_words(*model);
     if (!words) return words.error();
     print_note(settings.format,

@@ -217,8 +217,7 @@ Result<SortedRows> sort_buckets(RowBuckets& buckets, const ConvertOptions& optio
     }
     if (options.duplicates == source::Duplicates::error && report.duplicates != 0) {
         const source::Duplicate& first = report.duplicate_examples.front();
-        return error_with(ErrorCode::bad_source,
-                          "{} already ({} such {}{}); --duplicates first or last takes one of them",
+        return bad_source("{} already ({} such {}{}); --duplicates first or last takes one of them",
                           report.text_of(first), report.duplicates,
                           source::unit_of(report.sources[first.dropped.source].summary.format),
                           report.duplicates == 1 ? "" : "s");
@@ -400,8 +399,7 @@ class InputReader {
         };
         sink.commit = [&](source::Batch& batch) -> Status {
             if (buckets_.rows() + batch.rows() > format::kMaxRows) {
-                return error_with(ErrorCode::bad_source, "{}: more than {} words", input.name(),
-                                  format::kMaxRows);
+                return bad_source("{}: more than {} words", input.name(), format::kMaxRows);
             }
             progress_.update(bytes_before_ + input.source_bytes());
             if (batch.sequence == first_batch) {
@@ -422,10 +420,10 @@ class InputReader {
             buckets_.set_dim(dim);
         }
         if (dim == dim_) return {};
-        return error_with(ErrorCode::bad_source,
-                          "{}: {} numbers a word, but {} has {}; all inputs of a model need the "
-                          "same: leave one out, or give --dim if one was read wrong",
-                          name, dim, options_.inputs[0], dim_);
+        return bad_source(
+            "{}: {} numbers a word, but {} has {}; all inputs of a model need the "
+            "same: leave one out, or give --dim if one was read wrong",
+            name, dim, options_.inputs[0], dim_);
     }
 
     /// Estimates the space needed from the first batch of an input, so that a conversion that

@@ -216,10 +216,10 @@ Status RowBuckets::check_index_size() const {
                                 first_lines_.size() * 2 * sizeof(std::uint64_t) +
                                 rows_ * kIndexBitsOfRow / 8;
     if (bytes <= max_index_bytes_) return {};
-    return error_with(ErrorCode::bad_source,
-                      "the source is too large to be kept in order in this memory ({} words so "
-                      "far); give a larger --memory, or take fewer words (--limit)",
-                      rows_);
+    return bad_source(
+        "the source is too large to be kept in order in this memory ({} words so "
+        "far); give a larger --memory, or take fewer words (--limit)",
+        rows_);
 }
 
 /// Appends the slice's keys and ordinals to `loaded`, and to `numbers` its lines or, once sorted,

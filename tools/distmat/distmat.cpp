@@ -258,10 +258,10 @@ Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
     const std::size_t rows = matrix->rows();
     if (rows > kMaxRows) {
         const auto many = static_cast<double>(rows);
-        return error_with(ErrorCode::bad_source,
-                          "{}: all distances of {} rows would take {:.1f} EB, more than a file can "
-                          "hold; take fewer rows",
-                          options.input, rows, many * many * sizeof(float) / 1e18);
+        return bad_source(
+            "{}: all distances of {} rows would take {:.1f} EB, more than a file can "
+            "hold; take fewer rows",
+            options.input, rows, many * many * sizeof(float) / 1e18);
     }
     const auto preparing_begun = Clock::now();
     std::optional<kernels::distance::Points> points;

@@ -35,8 +35,8 @@ using source::Input;
 /// may claim any size.
 constexpr std::size_t kPieceBytes = std::size_t{16} << 20;
 
-Error bad_source(const std::string& name, std::string_view what) {
-    return error_with(ErrorCode::bad_source, "{}: {}", name, what);
+Error refusal(const std::string& name, std::string_view what) {
+    return bad_source("{}: {}", name, what);
 }
 
 Result<Input> open_input(const std::string& path, const std::atomic<bool>& stop,
@@ -69,7 +69,7 @@ Result<npy::Header> matrix_header(std::string_view prefix, const std::string& na
             header->shape.size() < 2 ? "array.reshape(-1, 1)" : "array.reshape(len(array), -1)");
     }
     if (header->shape[0] == 0 || header->shape[1] == 0) {
-        return bad_source(
+        return refusal(
             name, fmt::format("its shape is ({}, {}): a matrix has at least one row and one column",
                               header->shape[0], header->shape[1]));
     }
@@ -170,7 +170,7 @@ class TextReader {
         const auto take = [&](Piece& piece) -> Status {
             progress.update(input_.source_bytes());
             if (piece.batch.too_long) {
-                return bad_source(
+                return refusal(
                     matrix_.name_,
                     fmt::format("line {}: it is longer than {} MiB; give so wide a matrix as .npy",
                                 lines_ + 1, source::kMaxLineBytes >> 20));
@@ -180,16 +180,16 @@ class TextReader {
         if (Status done = source::run_ordered<Piece>(options.threads, produce, parse, take); !done)
             return done;
         if (matrix_.rows_ == 0) {
-            return bad_source(matrix_.name_,
-                              lines_ == 0 ? "is empty; a matrix has at least one row"
-                                          : "holds no numbers; a matrix has at least one row");
+            return refusal(matrix_.name_, lines_ == 0
+                                              ? "is empty; a matrix has at least one row"
+                                              : "holds no numbers; a matrix has at least one row");
         }
         return {};
     }
 
   private:
     Error ragged(std::uint64_t line, std::size_t count) const {
-        return bad_source(
+        return refusal(
             matrix_.name_,
             fmt::format(
                 "line {} has {} number{}, and line {} has {}; a matrix has the same in every row",
@@ -225,8 +225,8 @@ class TextReader {
         if (piece.fault) {
             const std::uint64_t line = lines_ + piece.fault->line;
             if (piece.fault->count != 0) return ragged(line, piece.fault->count);
-            return bad_source(matrix_.name_,
-                              fmt::format("line {}: {}", line + 1, piece.fault->message));
+            return refusal(matrix_.name_,
+                           fmt::format("line {}: {}", line + 1, piece.fault->message));
         }
         lines_ += piece.lines;
         return {};
@@ -367,7 +367,7 @@ Result<Matrix> read_words(const std::string& path, const format::Model& model,
         matrix.words_.emplace_back(**word);
         matrix.lines_.push_back({matrix.rows_++, lines.number() - 1});
     }
-    if (matrix.rows_ == 0) return bad_source(path, "holds no words; there must be at least one");
+    if (matrix.rows_ == 0) return refusal(path, "holds no words; there must be at least one");
     return matrix;
 }
 

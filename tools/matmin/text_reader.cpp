@@ -49,11 +49,11 @@ struct Beginning {
     Shape shape;
 };
 
-Error bad_source(const source::Input& input, const std::string& message) {
-    return error_with(ErrorCode::bad_source, "{}: {}", input.name(), message);
+Error refusal(const source::Input& input, const std::string& message) {
+    return bad_source("{}: {}", input.name(), message);
 }
 Error bad_line(const source::Input& input, std::uint64_t line, const std::string& message) {
-    return bad_source(input, fmt::format("line {}: {}", line + 1, message));
+    return refusal(input, fmt::format("line {}: {}", line + 1, message));
 }
 
 /// Parses the line of the count.
@@ -117,8 +117,8 @@ Result<std::optional<Beginning>> parse_beginning(const source::Input& input, std
     }
     if (!is_all) return std::optional<Beginning>();
     if (!counted)
-        return bad_source(input,
-                          "is empty; the first line holds the number of matrices, and they follow");
+        return refusal(input,
+                       "is empty; the first line holds the number of matrices, and they follow");
     if (found.shape.rows == 0) {
         return bad_line(
             input, found.count_line,
@@ -131,7 +131,7 @@ Result<std::optional<Beginning>> parse_beginning(const source::Input& input, std
 Status check_matrix_bytes(const source::Input& input, const ReadOptions& options,
                           std::string_view matrix) {
     if (matrix.size() <= options.matrix_bytes) return {};
-    return bad_source(
+    return refusal(
         input,
         fmt::format(
             "a matrix has more than {} MiB of text; lines of *** are missing, or it is too large",

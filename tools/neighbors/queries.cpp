@@ -49,7 +49,7 @@ Result<Queries> Queries::read(const std::string& path, QueryFormat format,
         return queries.read_matrix(threads, stop);
     }();
     if (!read) return read.error();
-    if (queries.size() == 0) return error_with(ErrorCode::bad_source, "{}: holds no queries", path);
+    if (queries.size() == 0) return bad_source("{}: holds no queries", path);
     return queries;
 }
 
@@ -85,10 +85,10 @@ Status Queries::read_matrix(std::size_t threads, const std::atomic<bool>& stop) 
     const auto matrix = distmat::read_matrix(path_, {.threads = threads}, stop);
     if (!matrix) return matrix.error();
     if (matrix->dim() != dim_) {
-        return error_with(ErrorCode::bad_source,
-                          "{}: has {} numbers a query; the model's words "
-                          "have {}",
-                          path_, matrix->dim(), dim_);
+        return bad_source(
+            "{}: has {} numbers a query; the model's words "
+            "have {}",
+            path_, matrix->dim(), dim_);
     }
     std::visit([&](const auto values) { values_.assign(values.begin(), values.end()); },
                matrix->values());
@@ -127,10 +127,10 @@ Status Queries::read_fvecs(const std::atomic<bool>& stop) {
             std::int32_t dim = 0;
             std::memcpy(&dim, at, sizeof dim);
             if (dim < 0 || static_cast<std::size_t>(dim) != dim_) {
-                return error_with(ErrorCode::bad_source,
-                                  "{}: record {} says that it has {} numbers; the model's words "
-                                  "have {}",
-                                  path_, size(), dim, dim_);
+                return bad_source(
+                    "{}: record {} says that it has {} numbers; the model's words "
+                    "have {}",
+                    path_, size(), dim, dim_);
             }
             values_.resize(values_.size() + dim_);
             std::memcpy(values_.data() + values_.size() - dim_, at + sizeof dim,

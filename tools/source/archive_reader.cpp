@@ -163,8 +163,7 @@ ssize_t ArchiveReader::read_block(archive* /*handle*/, void* self, const void** 
     auto& reader = *static_cast<ArchiveReader*>(self);
     if (reader.read_bytes_ >= reader.max_read_bytes_) {
         const bool tar = reader.packing_.kind == Kind::tar;
-        reader.fault_ = error_with(
-            ErrorCode::bad_source,
+        reader.fault_ = bad_source(
             "{}: the {} archive takes more than {} MiB, which is not read; unpack the one file, "
             "for stdin (-): {} | ...",
             reader.name(), tar ? "header of a file in the tar" : "directory of the zip",
@@ -231,8 +230,7 @@ Result<bool> ArchiveReader::next_file() {
         }
         ++file_count_;
         if (!entry_name_.ends_with("/data.pkl")) return true;
-        return error_with(
-            ErrorCode::bad_source,
+        return bad_source(
             "{}: this is a PyTorch file (.pt); it is not unpickled, which could run any program; "
             "write text in Python first, a word and its numbers a line, separated by blanks",
             name());
@@ -252,8 +250,7 @@ Status ArchiveReader::read_headers() {
 Status ArchiveReader::check_choice(bool found) const {
     if (!packing_.is_archive()) return {};
     const auto holds = [&](const std::string& what) {
-        return error_with(ErrorCode::bad_source, "{}: the {} archive holds {}", name(),
-                          packing_.name, what);
+        return bad_source("{}: the {} archive holds {}", name(), packing_.name, what);
     };
     if (file_count_ == 0) return holds("no files; fetch the download again");
     std::string list = file_list_;
@@ -268,8 +265,7 @@ Status ArchiveReader::check_choice(bool found) const {
 
 Status ArchiveReader::check_readable() const {
     const auto refused = [&](const std::string& why) {
-        return error_with(ErrorCode::bad_source, "{}: the member {} is {}", name(),
-                          printable(member_, 255), why);
+        return bad_source("{}: the member {} is {}", name(), printable(member_, 255), why);
     };
     if (::archive_entry_is_encrypted(entry_) != 0) {
         return refused(
@@ -347,10 +343,10 @@ Status ArchiveReader::check_end() {
     }
     if (fault_) return *fault_;
     if (packing_.kind == Kind::filter && read_bytes_ != used) {
-        return error_with(ErrorCode::bad_source,
-                          "{0}: other data follows the {1} data at byte {2}; fetch the download "
-                          "again, or take what is before it: head -c {2} FILE",
-                          name(), packing_.name, used);
+        return bad_source(
+            "{0}: other data follows the {1} data at byte {2}; fetch the download "
+            "again, or take what is before it: head -c {2} FILE",
+            name(), packing_.name, used);
     }
     const bool cut_zip = !ends_zip(tail_);
     const bool cut_tar = read_bytes_ < header_at_ + kTarBlockBytes;
@@ -381,7 +377,7 @@ Error ArchiveReader::fault(bool in_data) const {
     }
     const char* const text = ::archive_error_string(handle_.get());
     const std::string_view reason = text == nullptr ? "it ends too early" : text;
-    return error_with(ErrorCode::bad_source, "{}: {} ({}); fetch the download again", name(), what,
+    return bad_source("{}: {} ({}); fetch the download again", name(), what,
                       reason.substr(0, reason.find('\n')));
 }
 

@@ -70,11 +70,11 @@ class ArrayChunker : public Chunker {
     /// Goes to the first number.
     Status begin() {
         if (array_.fortran_order && input_.plain_fd() < 0) {
-            return error_with(ErrorCode::bad_source,
-                              "{}: this array is in Fortran order (column by column), which only a "
-                              "file that is named and not packed can be read in; write it again in "
-                              "Python: numpy.save(path, numpy.ascontiguousarray(array))",
-                              input_.name());
+            return bad_source(
+                "{}: this array is in Fortran order (column by column), which only a "
+                "file that is named and not packed can be read in; write it again in "
+                "Python: numpy.save(path, numpy.ascontiguousarray(array))",
+                input_.name());
         }
         if (array_.fortran_order && input_.total_bytes() < array_.file_bytes)
             return cut(input_.total_bytes());
@@ -164,8 +164,7 @@ class ArrayChunker : public Chunker {
 
     /// The error for a source of so many bytes, which are too few.
     Error cut(std::uint64_t file_bytes) const {
-        return error_with(
-            ErrorCode::bad_source,
+        return bad_source(
             "{}: the file ends at byte {}, {} bytes before the end of its numbers; the "
             "download is not complete, fetch it again",
             input_.name(), file_bytes, array_.file_bytes - file_bytes);

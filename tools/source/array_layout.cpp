@@ -25,8 +25,6 @@ constexpr std::size_t kListedTensors = 20;
 /// Bytes before a safetensors header: its size.
 constexpr std::size_t kSizeBytes = sizeof(std::uint64_t);
 
-Error bad_source(std::string message) { return {ErrorCode::bad_source, std::move(message)}; }
-
 struct TypeName {
     std::string_view name;
     NumberType type;
@@ -56,8 +54,8 @@ std::string save_again(std::string_view array, bool is_tensor) {
 /// Sets rows, dim and file_bytes, and checks the shape.
 Status set_shape(const Shape& shape, ArrayLayout& array) {
     const auto refused = [&](std::string_view why, std::string_view repaired) {
-        return bad_source(fmt::format("its shape is ({}): {}; {}", fmt::join(shape, ", "), why,
-                                      save_again(repaired, !array.tensor.empty())));
+        return bad_source("its shape is ({}): {}; {}", fmt::join(shape, ", "), why,
+                          save_again(repaired, !array.tensor.empty()));
     };
     if (shape.size() != 2) {
         return refused(
@@ -100,12 +98,12 @@ std::string other_type(std::string_view descr) {
 
 Result<ArrayLayout> find_numpy_array(std::string_view head) {
     const auto header = npy::parse_header(head.substr(0, npy::kMaxHeaderBytes), "");
-    if (!header) return bad_source(header.error().message);
+    if (!header) return bad_source("{}", header.error().message);
     const std::string_view descr = header->descr;
     const auto type = descr.starts_with('<') || descr.starts_with('>')
                           ? type_of(descr.substr(1), kNumPyTypes)
                           : std::nullopt;
-    if (!type) return bad_source(other_type(descr));
+    if (!type) return bad_source("{}", other_type(descr));
     ArrayLayout array;
     array.type = *type;
     array.big_endian = descr.starts_with('>');
@@ -157,8 +155,8 @@ Result<std::vector<Tensor>> read_tensors(std::string_view header) {
         if (name == "__metadata__") continue;
         auto tensor = read_tensor(name, value);
         if (!tensor) {
-            return bad_source(fmt::format("the tensor {} lacks dtype, shape or data_offsets",
-                                          printable(name, 80)));
+            return bad_source("the tensor {} lacks dtype, shape or data_offsets",
+                              printable(name, 80));
         }
         tensors.push_back(*std::move(tensor));
     }
@@ -167,9 +165,9 @@ Result<std::vector<Tensor>> read_tensors(std::string_view header) {
     std::uint64_t end = 0;
     for (const Tensor& tensor : tensors) {
         if (tensor.begin != end || tensor.end < tensor.begin) {
-            return bad_source(fmt::format(
+            return bad_source(
                 "the tensor {} has the bytes {} to {}, and the tensors before it end at {}",
-                printable(tensor.name, 80), tensor.begin, tensor.end, end));
+                printable(tensor.name, 80), tensor.begin, tensor.end, end);
         }
         end = tensor.end;
     }
@@ -192,15 +190,15 @@ Result<const Tensor*> choose_tensor(std::span<const Tensor> tensors, const std::
     if (tensors.empty()) return bad_source("it holds no tensors; fetch the download again");
     if (wanted.empty() && tensors.size() == 1) return &tensors.front();
     if (wanted.empty()) {
-        return bad_source(fmt::format(
+        return bad_source(
             "it holds {} tensors; --tensor NAME takes one of two dimensions, and --words FILE the "
             "words of its rows: {}",
-            tensors.size(), list_of(tensors)));
+            tensors.size(), list_of(tensors));
     }
     const auto found = std::ranges::find(tensors, wanted, &Tensor::name);
     if (found != tensors.end()) return &*found;
-    return bad_source(
-        fmt::format("it holds no tensor {}; it holds {}", printable(wanted, 80), list_of(tensors)));
+    return bad_source("it holds no tensor {}; it holds {}", printable(wanted, 80),
+                      list_of(tensors));
 }
 
 Result<ArrayLayout> find_tensor(std::string_view head, const std::string& wanted) {
@@ -208,21 +206,20 @@ Result<ArrayLayout> find_tensor(std::string_view head, const std::string& wanted
     std::memcpy(&header_bytes, head.data(), kSizeBytes);
     if (header_bytes > kMaxTensorHeaderBytes - kSizeBytes) {
         return bad_source(
-            fmt::format("its safetensors header has {} bytes, and at most {} are read; write the "
-                        "one tensor of vectors to a file of its own",
-                        header_bytes, kMaxTensorHeaderBytes - kSizeBytes));
+            "its safetensors header has {} bytes, and at most {} are read; write the "
+            "one tensor of vectors to a file of its own",
+            header_bytes, kMaxTensorHeaderBytes - kSizeBytes);
     }
     if (head.size() - kSizeBytes < header_bytes) {
-        return bad_source(fmt::format(
+        return bad_source(
             "it ends within its safetensors header, {} bytes before the header's end; the download "
             "is not complete, fetch it again",
-            header_bytes - (head.size() - kSizeBytes)));
+            header_bytes - (head.size() - kSizeBytes));
     }
     const auto tensors =
         read_tensors(head.substr(kSizeBytes, static_cast<std::size_t>(header_bytes)));
     const auto damaged = [](std::string_view what) {
-        return bad_source(
-            fmt::format("its safetensors header is damaged: {}; fetch it again", what));
+        return bad_source("its safetensors header is damaged: {}; fetch it again", what);
     };
     constexpr std::string_view kTooLong = "no file can be as long";
     if (!tensors) return damaged(tensors.error().message);
@@ -231,10 +228,10 @@ Result<ArrayLayout> find_tensor(std::string_view head, const std::string& wanted
     const Tensor& tensor = **chosen;
     const auto type = type_of(tensor.dtype, kTensorTypes);
     if (!type) {
-        return bad_source(fmt::format(
+        return bad_source(
             "the numbers of its tensor {} are {}, and F16, BF16, F32 or F64 are taken; {}",
             printable(tensor.name, 80), printable(tensor.dtype, 80),
-            save_again("array.astype('float32')", true)));
+            save_again("array.astype('float32')", true));
     }
     ArrayLayout array;
     array.type = *type;

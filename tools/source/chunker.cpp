@@ -188,8 +188,8 @@ class RecordChunker : public Chunker {
 
     /// An error in the next record.
     Error fault(std::uint64_t offset, const std::string& problem) const {
-        return error_with(ErrorCode::bad_source, "{}: word {} (byte {}): {}", input_.name(),
-                          records_ + 1, offset, problem);
+        return bad_source("{}: word {} (byte {}): {}", input_.name(), records_ + 1, offset,
+                          problem);
     }
 
     void add_record(Batch& batch, const Record& record, std::size_t at) {

@@ -291,23 +291,22 @@ Error binary_data(std::string_view text) {
     }
     const std::size_t most = 2 * sample.size() / 5;
     if ((nuls[0] > most && nuls[1] == 0) || (nuls[1] > most && nuls[0] == 0)) {
-        return error_with(ErrorCode::bad_source,
-                          "this is UTF-16 text without its mark, not GloVe text; convert it: iconv "
-                          "-f UTF-16{} -t UTF-8 FILE | gloved-convert - MODEL_DIR",
-                          nuls[0] == 0 ? "LE" : "BE");
+        return bad_source(
+            "this is UTF-16 text without its mark, not GloVe text; convert it: iconv "
+            "-f UTF-16{} -t UTF-8 FILE | gloved-convert - MODEL_DIR",
+            nuls[0] == 0 ? "LE" : "BE");
     }
-    return error_with(
-        ErrorCode::bad_source,
+    return bad_source(
         "this is binary data of no format that is known here (there are NUL bytes near its "
         "beginning); fetch the text file");
 }
 
 Error no_numbers(const std::vector<std::string_view>& lines, std::size_t offset) {
     if (lines.empty()) {
-        return error_with(ErrorCode::bad_source,
-                          "line 1 (byte {}): no line end within {} MiB; this is not GloVe text, "
-                          "fetch the text file",
-                          offset, kHeadBytes >> 20);
+        return bad_source(
+            "line 1 (byte {}): no line end within {} MiB; this is not GloVe text, "
+            "fetch the text file",
+            offset, kHeadBytes >> 20);
     }
     const std::size_t tab = lines[0].find('\t');
     const char* remedy = "this is not GloVe text, fetch the text file";
@@ -317,8 +316,7 @@ Error no_numbers(const std::vector<std::string_view>& lines, std::size_t offset)
                        "it: put the words before its lines first (paste WORDS FILE | tr '\\t' ' ')"
                      : "it is separated by TABs: replace them with blanks first (tr '\\t' ' ')";
     }
-    return error_with(
-        ErrorCode::bad_source,
+    return bad_source(
         "line 1 (byte {}): no numbers behind a blank in the first {} line{}; line 1 starts with "
         "{}; {}",
         offset, lines.size(), lines.size() == 1 ? "" : "s", printable(lines[0], 40), remedy);
@@ -355,10 +353,10 @@ Status detect_plain(const std::vector<std::string_view>& lines, SourceFormat for
     if (width == 0) return no_numbers(lines, detected.body_offset);
     detected.dim = width;
     if (format == SourceFormat::norms && --detected.dim == 0) {
-        return error_with(ErrorCode::bad_source,
-                          "line 1 (byte {}): the lines hold one number each; text with norms has a "
-                          "norm and a vector; --format glove takes it without",
-                          detected.body_offset);
+        return bad_source(
+            "line 1 (byte {}): the lines hold one number each; text with norms has a "
+            "norm and a vector; --format glove takes it without",
+            detected.body_offset);
     }
     return {};
 }
@@ -371,23 +369,22 @@ Status detect_header(std::string_view head, const std::vector<std::string_view>&
     const std::string shown =
         printable(lines.empty() ? head.substr(detected.body_offset, 80) : lines[0], 40);
     if (!header) {
-        return error_with(ErrorCode::bad_source,
-                          "{}: {} is not a header «rows dim», with which this format starts; "
-                          "--format glove takes the first line as a word",
-                          place, shown);
+        return bad_source(
+            "{}: {} is not a header «rows dim», with which this format starts; "
+            "--format glove takes the first line as a word",
+            place, shown);
     }
     if (header->dim < 1 || header->dim > format::kMaxDim) {
-        return error_with(
-            ErrorCode::bad_source,
+        return bad_source(
             "{}: the header {} gives {} numbers a word; 1 to {} can be taken; if this "
             "is no header, --format glove takes it as a word",
             place, shown, header->dim, format::kMaxDim);
     }
     if (detected.dim != 0 && detected.dim != header->dim) {
-        return error_with(ErrorCode::bad_source,
-                          "{}: the header {} gives {} numbers a word, --dim gives {}; leave --dim "
-                          "out, or if this is no header, --format glove takes it as a word",
-                          place, shown, header->dim, detected.dim);
+        return bad_source(
+            "{}: the header {} gives {} numbers a word, --dim gives {}; leave --dim "
+            "out, or if this is no header, --format glove takes it as a word",
+            place, shown, header->dim, detected.dim);
     }
     detected.dim = header->dim;
     detected.header_rows = header->rows;
@@ -397,7 +394,7 @@ Status detect_header(std::string_view head, const std::vector<std::string_view>&
 
 /// An error for a source that is or is not an array, while --format says otherwise.
 Error other_format(SourceFormat given, SourceFormat found) {
-    return error_with(ErrorCode::bad_source, "this is {}, and --format says {}; leave --format out",
+    return bad_source("this is {}, and --format says {}; leave --format out",
                       found == SourceFormat::npy           ? "a NumPy array"
                       : found == SourceFormat::safetensors ? "a safetensors file"
                                                            : "neither .npy nor safetensors",
@@ -408,8 +405,7 @@ Status detect_array(std::string_view head, const std::string& tensor, Detected& 
     auto array = find_array(head, tensor);
     if (!array) return array.error();
     if (detected.dim != 0 && detected.dim != array->dim) {
-        return error_with(ErrorCode::bad_source,
-                          "its rows have {} numbers, and --dim says {}; leave --dim out",
+        return bad_source("its rows have {} numbers, and --dim says {}; leave --dim out",
                           array->dim, detected.dim);
     }
     detected.dim = array->dim;
@@ -439,8 +435,8 @@ Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, 
     detected.bom = head.starts_with(kByteOrderMark);
     if (detected.bom) detected.body_offset = kByteOrderMark.size();
     const std::string_view text = head.substr(detected.body_offset);
-    if (auto unsupported = unsupported_content(text, packing))
-        return Error{ErrorCode::bad_source, *std::move(unsupported)};
+    if (const auto unsupported = unsupported_content(text, packing))
+        return bad_source("{}", *unsupported);
     const auto found = npy::is_npy(head)      ? SourceFormat::npy
                        : is_safetensors(head) ? SourceFormat::safetensors
                                               : SourceFormat::automatic;

@@ -51,10 +51,10 @@ class GzipReader final : public ByteReader {
                 read_bytes_ += *got;
             }
             if (!member_ended_ && block_.empty()) {
-                return error_with(ErrorCode::bad_source,
-                                  "{}: the gzip data ends too early, at byte {}; the download is "
-                                  "not complete, fetch it again",
-                                  name(), read_bytes_);
+                return bad_source(
+                    "{}: the gzip data ends too early, at byte {}; the download is "
+                    "not complete, fetch it again",
+                    name(), read_bytes_);
             }
             if (!member_ended_ || block_.empty()) return !block_.empty();
             // Further members continue the text; zeros are padding of tapes and block devices.
@@ -64,10 +64,10 @@ class GzipReader final : public ByteReader {
                 return true;
             }
             if (block_[block_used_] == '\0') continue;
-            return error_with(ErrorCode::bad_source,
-                              "{0}: other data follows the gzip data at byte {1}; fetch the "
-                              "download again, or take what is before it: head -c {1} FILE",
-                              name(), read_bytes_ - (block_.size() - block_used_));
+            return bad_source(
+                "{0}: other data follows the gzip data at byte {1}; fetch the "
+                "download again, or take what is before it: head -c {1} FILE",
+                name(), read_bytes_ - (block_.size() - block_used_));
         }
     }
 
@@ -81,8 +81,7 @@ class GzipReader final : public ByteReader {
         const int state = ::inflate(&stream_, Z_NO_FLUSH);
         if (state == Z_MEM_ERROR) throw std::bad_alloc();
         if (state != Z_OK && state != Z_BUF_ERROR && state != Z_STREAM_END) {
-            return error_with(
-                ErrorCode::bad_source,
+            return bad_source(
                 "{}: the gzip data is damaged near byte {} ({}); fetch the download again", name(),
                 read_bytes_ - stream_.avail_in,
                 stream_.msg == nullptr ? "preset dictionary" : stream_.msg);
@@ -144,8 +143,7 @@ Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop
 
 Status Input::check_member(const std::string& member) const {
     if (member.empty() || archive_) return {};
-    return error_with(ErrorCode::bad_source,
-                      "{}: --member {} is given, but this is not an archive; leave --member out",
+    return bad_source("{}: --member {} is given, but this is not an archive; leave --member out",
                       name(), printable(member, 255));
 }
 

@@ -215,8 +215,8 @@ class SourceReader {
     }
 
   private:
-    Error bad_source(const std::string& message) const {
-        return error_with(ErrorCode::bad_source, "{}: {}", input_.name(), message);
+    Error refusal(const std::string& message) const {
+        return bad_source("{}: {}", input_.name(), message);
     }
     void say(const std::string& message) const {
         if (sink_.say) sink_.say(fmt::format("{}: {}", input_.name(), message));
@@ -238,7 +238,7 @@ class SourceReader {
         const auto detected = detect(std::string_view(chunking.head.data(), chunking.head.size()),
                                      chunking.head_is_all, options_.format, options_.dim,
                                      input_.compression(), options_.tensor);
-        if (!detected) return bad_source(detected.error().message);
+        if (!detected) return refusal(detected.error().message);
         chunking.detected = *detected;
         chunking.limit = options_.limit;
         chunking.skip_faults = options_.on_error == OnError::skip;
@@ -270,20 +270,20 @@ class SourceReader {
     Status open_words(ChunkerOptions& chunking) {
         if (!array_) {
             if (options_.words.empty() && options_.tensor.empty()) return {};
-            return bad_source(fmt::format(
+            return refusal(fmt::format(
                 "--{} is given, but this is no array, and holds its words; leave it out",
                 options_.words.empty() ? "tensor" : "words"));
         }
         if (!options_.tensor.empty() && array_->tensor.empty())
-            return bad_source("--tensor is given, but this is a NumPy array; leave it out");
+            return refusal("--tensor is given, but this is a NumPy array; leave it out");
         summary_.words = options_.words.empty() ? tokenizer_beside() : options_.words;
         if (summary_.words.empty()) {
             const std::string beside = input_.name() + ".words";
-            return bad_source("this holds numbers without words; give --words " +
-                              (exists(beside)
-                                   ? printable(beside, 255)
-                                   : "FILE, a text with a word a line, in the order of the rows, "
-                                     "or a tokenizer.json of Hugging Face"));
+            return refusal("this holds numbers without words; give --words " +
+                           (exists(beside)
+                                ? printable(beside, 255)
+                                : "FILE, a text with a word a line, in the order of the rows, "
+                                  "or a tokenizer.json of Hugging Face"));
         }
         auto words = TokenList::open(summary_.words, array_->rows, input_.stop());
         if (!words) {
@@ -343,8 +343,8 @@ class SourceReader {
                 fmt::format("{} {} (byte {}): {}", unit(), batch.first_line + skipped.line + 1,
                             skipped.offset, skipped.problem.message);
             if (options_.on_error == OnError::stop) {
-                if (!skipping_helps(skipped.problem.fault)) return bad_source(what);
-                return bad_source(
+                if (!skipping_helps(skipped.problem.fault)) return refusal(what);
+                return refusal(
                     fmt::format("{}; --on-error skip leaves such {}s out", what, unit()));
             }
             if (summary_.skipped_examples.size() < kShownProblems)
@@ -361,7 +361,7 @@ class SourceReader {
             return summary_.skipped[static_cast<std::size_t>(fault)];
         };
         const auto doubt = [&](const std::string& message) -> Status {
-            if (options_.on_error == OnError::stop) return bad_source(message);
+            if (options_.on_error == OnError::stop) return refusal(message);
             warn(message);
             return {};
         };
@@ -384,7 +384,7 @@ class SourceReader {
     }
 
     Error no_rows() const {
-        return bad_source(
+        return refusal(
             summary_.skipped_examples.empty()
                 ? "there are no words behind the header; the download is not complete, fetch it "
                   "again"

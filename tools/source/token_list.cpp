@@ -156,10 +156,10 @@ bool TokenList::is_json() const {
 
 Status TokenList::read_tokens() {
     const auto refused = [&](std::string_view what) {
-        return error_with(ErrorCode::bad_source,
-                          "{}: {}; give the tokenizer.json of the model, or a text with a word a "
-                          "line",
-                          file_.name(), what);
+        return bad_source(
+            "{}: {}; give the tokenizer.json of the model, or a text with a word a "
+            "line",
+            file_.name(), what);
     };
     if (file_.size_bytes() > kMaxTokenizerBytes) {
         return refused(fmt::format("has {} bytes, and of a tokenizer.json at most {} are read",
@@ -177,10 +177,10 @@ Status TokenList::read_tokens() {
 
 Status TokenList::check_ids() {
     const auto refused = [&](const std::string& what) {
-        return error_with(ErrorCode::bad_source,
-                          "{}: {}; the ids of its tokens must be 0 to {}, the rows of the array, "
-                          "once each; give the tokenizer.json of the same model",
-                          file_.name(), what, rows_ - 1);
+        return bad_source(
+            "{}: {}; the ids of its tokens must be 0 to {}, the rows of the array, "
+            "once each; give the tokenizer.json of the same model",
+            file_.name(), what, rows_ - 1);
     };
     // Stable: of two texts with the same id, that of the vocabulary comes first.
     std::ranges::stable_sort(tokens_, {}, &Token::id);
@@ -215,10 +215,10 @@ void TokenList::note_marks() {
 }
 
 Error TokenList::wrong_count(std::uint64_t words) const {
-    return error_with(ErrorCode::bad_source,
-                      "{}: holds {} word(s), one a line, but the array has {} row(s); give the "
-                      "list that was written with it",
-                      file_.name(), words, rows_);
+    return bad_source(
+        "{}: holds {} word(s), one a line, but the array has {} row(s); give the "
+        "list that was written with it",
+        file_.name(), words, rows_);
 }
 
 Result<std::string_view> TokenList::next() {

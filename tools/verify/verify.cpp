@@ -154,8 +154,8 @@ Result<source::SourceSummary> compare_source(const Model& model, const std::stri
     source::SourceSink sink;
     sink.begin = [&](const source::SourceSummary& summary) -> Status {
         if (summary.dim == model.dim()) return {};
-        return error_with(ErrorCode::bad_source, "{}: {} numbers a word, but the model has {}",
-                          path, summary.dim, model.dim());
+        return bad_source("{}: {} numbers a word, but the model has {}", path, summary.dim,
+                          model.dim());
     };
     sink.inspect = [&](source::Batch& batch) {
         batch.scratch.clear();
