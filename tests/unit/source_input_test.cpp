@@ -268,6 +268,16 @@ TEST(Zip, NoticesCuts) {
     }
 }
 
+TEST(Zip, NoticesACutComment) {
+    std::string archive = tests::zip_archive({{"a.txt", "the 1 2\n"}});
+    // Also one that is missing as many bytes as were read before, several times over.
+    for (std::size_t missing = 1; missing < 6 * archive.size(); ++missing) {
+        archive[archive.size() - 2] = static_cast<char>(missing % 256);
+        archive[archive.size() - 1] = static_cast<char>(missing / 256);
+        EXPECT_FALSE(read_zip(archive)) << missing;
+    }
+}
+
 TEST(Zip, RefusesADirectoryThatIsTooLargeToHold) {
     // How much is read beyond 4 MiB depends on blocks.
     constexpr std::uint64_t kMaxBytes = 4 << 20;

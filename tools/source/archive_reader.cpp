@@ -326,6 +326,8 @@ Status ArchiveReader::check_rest() {
     const bool sized = ::archive_entry_size_is_set(entry_) != 0;
     if (sized && position_ != text_bytes_) return fault(true);
     const bool known = packing_.kind == Kind::zip && file_ != nullptr;
+    // libarchive has jumped in the file: what was read before is not in front of the end.
+    if (known) tail_.clear();
     // Not from its first byte: only bytes that are all read have a checksum.
     const std::uint64_t size = known ? file_->size_bytes() : 0;
     Status passed =
