@@ -2,7 +2,7 @@
 // float32, and an LF in the files of some programs. Parses a row of an array with its word, too.
 //
 // A word may hold blanks, though the format does not foresee it. Where a word ends is decided by
-// what stands around each blank; docs/downloads.md has the rule.
+// what stands around each blank; docs/conversion.md has the rule.
 #pragma once
 
 #include <cstddef>
