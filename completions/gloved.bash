@@ -19,7 +19,7 @@ _gloved_options() {
             --rank-cache=@other --max-k=@other --max-connections=@other --uid-share=@other \
             --queue-length=@other --request-timeout=@other --line-timeout=@other \
             --idle-timeout=@other --write-timeout=@other --drain-timeout=@other \
-            --log-level=debug,info,warning,error --access-log=on,off --check ;;
+            --log-level=debug,info,warning,error --access-log=on,off --check --stop-at-eof ;;
         gloved-client) echo --socket=@file --timeout=@other --retry=@other --count=@other \
             --json --lines --health ;;
         gloved-convert) echo \

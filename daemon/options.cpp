@@ -1,6 +1,8 @@
 #include "daemon/options.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/program_options.hpp>
@@ -63,6 +65,13 @@ Exit status:
   1  the daemon could not start or had to stop; the log says why
   2  wrong usage
 )"};
+
+/// Whether standard input is a file whose end comes later.
+bool input_can_end() {
+    struct stat status {};
+    return ::fstat(STDIN_FILENO, &status) == 0 &&
+           (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || ::isatty(STDIN_FILENO) != 0);
+}
 
 void add_model(const std::string& text, std::vector<ModelSetting>& models) {
     ModelSetting model;
@@ -317,6 +326,9 @@ cli::Options describe_options() {
     add("check",
         "verify the checksums of all models, answer one test query with each, and "
         "exit; opens no socket");
+    add("stop-at-eof",
+        "stop as after SIGTERM when standard input, a pipe or a socket, ends: so the daemon ends "
+        "with the program that started it");
     cli::add_help(other);
     cli::Options options{.shown = {kHelpColumns, kMinDescriptionColumns}};
     options.shown.add(serving_options())
@@ -337,6 +349,12 @@ Options options_of(const CommandLine& line) {
     read_limits(line, options.settings.limits);
     read_log(line, options);
     options.check = line.given("check");
+    options.settings.stop_at_eof = line.given("stop-at-eof");
+    if (options.settings.stop_at_eof && !input_can_end()) {
+        throw WrongUsage(
+            "--stop-at-eof needs a pipe, a socket or a terminal as standard input: the end of "
+            "which would stop the daemon");
+    }
     return options;
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <initializer_list>
 #include <utility>
@@ -84,6 +85,7 @@ Server::Server(const Settings& settings, Loader load, ListeningSocket listening)
       models_(settings, std::move(load), main_loop_, model_events()),
       acceptor_(main_loop_),
       signals_(main_loop_, SIGTERM, SIGINT, SIGHUP),
+      input_(main_loop_),
       accept_pause_(main_loop_),
       tick_(main_loop_),
       watchdog_tick_(main_loop_),
@@ -169,6 +171,11 @@ bool Server::run(const std::function<void()>& on_ready) {
         main_loop_, [this] { return run_ticks(); }, asio::detached);
     asio::co_spawn(
         main_loop_, [this] { return handle_signals(); }, asio::detached);
+    if (settings_.stop_at_eof) {
+        input_.assign(STDIN_FILENO);
+        asio::co_spawn(
+            main_loop_, [this] { return watch_input(); }, asio::detached);
+    }
     load_models();
     while (!main_loop_.stopped()) loops_.front()->run_one();
     for (const auto& loop : loops_) loop->stop_thread();
@@ -417,8 +424,9 @@ asio::awaitable<void> Server::run_ticks() {
         co_await tick_.async_wait(ignoring(error));
         on_tick();
     }
-    // Waiting for a signal would keep the loop running.
+    // Waiting for a signal or for input would keep the loop running.
     signals_.cancel(error);
+    input_.close(error);
 }
 
 void Server::on_tick() {
@@ -451,6 +459,15 @@ asio::awaitable<void> Server::handle_signals() {
             begin_drain(settings_.limits.drain_timeout);
         }
     }
+}
+
+asio::awaitable<void> Server::watch_input() {
+    std::array<char, 256> unused{};
+    error_code error;
+    while (!error) co_await input_.async_read_some(asio::buffer(unused), ignoring(error));
+    if (draining_) co_return;
+    log_info("standard input ended: finishing received requests, then stopping");
+    begin_drain(settings_.limits.drain_timeout);
 }
 
 void Server::handle_second_signal(int number) {

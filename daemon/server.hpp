@@ -100,6 +100,8 @@ class Server final : private SessionLoop::Owner {
     asio::awaitable<void> run_ticks();
     void on_tick();
     asio::awaitable<void> handle_signals();
+    /// Waits for the end of standard input, then stops as after SIGTERM.
+    asio::awaitable<void> watch_input();
     /// SIGTERM or SIGINT while the daemon stops: ends it now.
     void handle_second_signal(int number);
     /// Closes all connections and logs how many, and why.
@@ -130,6 +132,7 @@ class Server final : private SessionLoop::Owner {
     ModelSet models_;
     asio::local::stream_protocol::acceptor acceptor_;
     asio::signal_set signals_;
+    asio::posix::stream_descriptor input_;  // standard input, if its end stops the daemon
     asio::steady_timer accept_pause_;
     asio::steady_timer tick_;
     asio::steady_timer watchdog_tick_;

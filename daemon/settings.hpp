@@ -93,8 +93,9 @@ struct Settings {
     DeviceChoice devices = {};                            ///< the GPUs to use
     kernels::Spread spread = kernels::Spread::automatic;  ///< how they share the work
     LookUpRules look_up;                                  ///< for requests that choose none
-    double batch_ms = 0;      ///< budget of a batch; 0: a multiple of a single query's time
-    bool access_log = false;  ///< log every answer
+    double batch_ms = 0;       ///< budget of a batch; 0: a multiple of a single query's time
+    bool access_log = false;   ///< log every answer
+    bool stop_at_eof = false;  ///< stop when standard input ends
     Limits limits;
 };
 

@@ -5,7 +5,8 @@
     vectors.most_similar(positive=["king", "woman"], negative=["man"], topn=3)
 
 connect() returns KeyedVectors, which has the methods of gensim's class of that name. Client has one
-method for each verb of the daemon's protocol, and AsyncClient the same for asyncio.
+method for each verb of the daemon's protocol, and AsyncClient the same for asyncio. Without a
+daemon, serve() starts one for this process, and convert() makes a model of a download.
 """
 
 from . import requests
@@ -22,6 +23,7 @@ from .errors import (
     Idle,
     Internal,
     ModelReplaced,
+    ProgramFailed,
     Timeout,
     TooLong,
     Unavailable,
@@ -31,6 +33,7 @@ from .errors import (
     ZeroVector,
 )
 from .keyed_vectors import KeyedVectors, connect
+from .local import LocalVectors, convert, serve
 from .requests import Expression
 from .results import Answer, Info, Model, Neighbor, Odd, Ranked, Word, WordList
 
@@ -49,10 +52,12 @@ __all__ = [
     "Info",
     "Internal",
     "KeyedVectors",
+    "LocalVectors",
     "Model",
     "ModelReplaced",
     "Neighbor",
     "Odd",
+    "ProgramFailed",
     "Ranked",
     "Timeout",
     "TooLong",
@@ -65,5 +70,7 @@ __all__ = [
     "ZeroVector",
     "__version__",
     "connect",
+    "convert",
     "requests",
+    "serve",
 ]

@@ -126,6 +126,12 @@ class AccessDenied(ConnectionFailed, PermissionError):
     """This user may not connect to the daemon's socket. It is not tried again."""
 
 
+class ProgramFailed(GlovedError):
+    """A program of gloved that gloved.convert() or gloved.serve() ran; its message tells why."""
+
+    code = "program"
+
+
 E = TypeVar("E", bound=BaseException)
 
 

@@ -30,7 +30,7 @@ QUESTIONS = (
     b"RANK KING Queen",
 )
 # Options of the command line alone.
-NOT_IN_A_FILE = {"config", "check", "help", "version"}
+NOT_IN_A_FILE = {"config", "check", "stop-at-eof", "help", "version"}
 
 
 def write_lists(directory):

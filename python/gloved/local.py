@@ -1,0 +1,314 @@
+"""gloved's programs, run by this process: a conversion, and a daemon that ends with it.
+
+    vectors = gloved.serve(gloved.convert("glove.6B.100d.txt"))
+    vectors.most_similar("king")
+
+The programs are found in $GLOVED_BIN, a directory, or else in $PATH.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+
+from . import _fork
+from ._socket import Path
+from .client import Client
+from .errors import ConnectionFailed, ProgramFailed, Timeout
+from .keyed_vectors import KeyedVectors
+
+Option = Union[None, bool, int, float, str, "os.PathLike[str]", List[Any], Mapping[str, Any]]
+
+_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar") + (
+    ".txt", ".vec", ".bin", ".npy", ".npz", ".safetensors",
+)  # fmt: skip
+# A start that takes longer is told.
+_QUIET_SECONDS = 1.0
+_POLL_SECONDS = 0.02
+# The path of a Unix socket is shorter.
+_MAX_SOCKET_BYTES = 107
+
+
+def convert(*sources: Path, model: Optional[Path] = None, **options: Option) -> str:
+    """Makes a model of one download or several by gloved-convert; returns its directory.
+
+    model     the directory; by default named after the first source, or its member, in the current
+              directory: glove.6B.100d.model for glove.6B.100d.txt
+    options   of gloved-convert: member="glove.6B.100d.txt" is --member glove.6B.100d.txt
+
+    A model that is there already stays, if its report names the same sources with their sizes and
+    these options, and no source is newer. gloved-convert's messages go to sys.stderr.
+
+    FileNotFoundError: there is no gloved-convert. ProgramFailed: it refused a source; an older
+    model is unchanged then.
+    """
+    if not sources:
+        raise TypeError("convert() needs a source, such as glove.6B.100d.txt")
+    paths = [os.fspath(source) for source in sources]
+    directory = os.fspath(model) if model is not None else _model_name(paths[0], options)
+    if _is_made_of(directory, paths, options):
+        _say(f"{directory} is converted already")
+        return directory
+    _say(f"converting {', '.join(paths)} to {directory}")
+    command = [_program("gloved-convert"), *_arguments(options), "--", *paths, directory]
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace"
+    ) as process:
+        assert process.stderr is not None
+        last = ""
+        try:
+            for line in process.stderr:
+                last = line
+                sys.stderr.write(line)
+        except BaseException:
+            process.terminate()
+            raise
+    if process.returncode != 0:
+        raise ProgramFailed(
+            last.strip() or f"gloved-convert ended with status {process.returncode}"
+        )
+    return directory
+
+
+class LocalVectors(KeyedVectors):
+    """KeyedVectors of a daemon that this process started: see serve(). close() ends the daemon."""
+
+    def __init__(self, client: Client, daemon: _Daemon) -> None:
+        super().__init__(client)
+        self._daemon = daemon
+        daemon.users.add(self)
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """Another process asks the daemon, and does not end it."""
+        return KeyedVectors, (self._client,)
+
+    def __enter__(self) -> LocalVectors:
+        return self
+
+    def close(self) -> None:
+        """Closes the client, and ends the daemon unless another result of serve() uses it."""
+        super().close()
+        self._daemon.leave(self)
+
+
+def serve(model: Path, **options: Option) -> LocalVectors:
+    """Starts a daemon for a model, and returns the KeyedVectors of it.
+
+    model     the directory of a model, as convert() returns it
+    options   of gloved: threads=4 is --threads 4, and list={"animals": "animals.txt"} is
+              --list animals=animals.txt
+
+    The daemon is for this process and its children: its socket is in a directory that only this
+    user may enter. It ends with close(), at the end of a `with` block, and with this process,
+    however that ends. A second call for the same model and options uses the daemon that runs, and
+    lets it load the model again if that was replaced.
+
+    Its log goes to sys.stderr while the start takes longer than a second, and is the message if it
+    fails. FileNotFoundError: there is no gloved. ProgramFailed: it did not start.
+    """
+    directory = os.path.realpath(os.fspath(model))
+    arguments = tuple(_arguments(options))
+    with _lock:
+        daemon = _daemons.get((directory, arguments))
+        if daemon is not None and daemon.runs():
+            daemon.client().reload()
+        else:
+            daemon = _Daemon(directory, arguments)
+            _daemons[directory, arguments] = daemon
+        return LocalVectors(daemon.client(), daemon)
+
+
+class _Daemon:
+    """A gloved that this process started. It ends when its standard input does."""
+
+    def __init__(self, model: str, arguments: Tuple[str, ...]) -> None:
+        self.users: weakref.WeakSet[LocalVectors] = weakref.WeakSet()
+        self._owner = os.getpid()
+        self._directory = _private_directory()
+        self._socket = os.path.join(self._directory, "gloved.sock")
+        self._log = tempfile.TemporaryFile()
+        self._told = 0  # bytes of the log
+        try:
+            self._process = subprocess.Popen(
+                [
+                    _program("gloved"), "--model", model, "--socket", self._socket,
+                    *arguments, "--stop-at-eof",
+                ],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=self._log,
+                # Ctrl-C in a terminal is for Python alone.
+                start_new_session=True,
+            )  # fmt: skip
+        except BaseException:
+            self._remove()
+            raise
+        _fork.watch(self)
+        try:
+            self._wait(model)
+        except BaseException:
+            self.stop()
+            raise
+
+    def client(self) -> Client:
+        return Client(self._socket)
+
+    def runs(self) -> bool:
+        return self._process.poll() is None
+
+    def leave(self, user: LocalVectors) -> None:
+        with _lock:
+            self.users.discard(user)
+            if not self.users:
+                self.stop()
+
+    def stop(self) -> None:
+        if os.getpid() != self._owner:
+            return
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._remove()
+
+    def after_fork(self) -> None:
+        """The daemon ends with the process that started it, not with the last of its children."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def _wait(self, model: str) -> None:
+        """Until it answers."""
+        began = time.monotonic()
+        with Client(self._socket, timeout=0.5, retries=0) as client:
+            while True:
+                try:
+                    client.ping()
+                    return
+                except (ConnectionFailed, Timeout):
+                    pass
+                if not self.runs():
+                    raise ProgramFailed(
+                        f"gloved did not start with {model}: {self._new_log().strip()}"
+                    )
+                if time.monotonic() - began > _QUIET_SECONDS:
+                    sys.stderr.write(self._new_log())
+                time.sleep(_POLL_SECONDS)
+
+    def _new_log(self) -> str:
+        # The daemon writes at the place where it is: reading must not move that.
+        content = os.pread(self._log.fileno(), 1 << 20, self._told)
+        self._told += len(content)
+        return content.decode(errors="replace")
+
+    def _remove(self) -> None:
+        self._log.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _private_directory() -> str:
+    """A directory for a socket, that only this user may enter: short paths alone name sockets."""
+    for parent in (os.environ.get("XDG_RUNTIME_DIR") or None, tempfile.gettempdir(), "/tmp"):
+        if parent is not None and os.access(parent, os.W_OK):
+            if len(os.fsencode(parent)) + len("/gloved-12345678/gloved.sock") <= _MAX_SOCKET_BYTES:
+                return tempfile.mkdtemp(prefix="gloved-", dir=parent)
+    raise OSError("there is no directory for a socket: set $TMPDIR to one with a short path")
+
+
+_daemons: Dict[Tuple[str, Tuple[str, ...]], _Daemon] = {}
+_lock = threading.RLock()
+
+
+@atexit.register
+def _stop_all() -> None:
+    for daemon in _daemons.values():
+        daemon.stop()
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
+
+def _say(text: str) -> None:
+    print(f"gloved: {text}", file=sys.stderr)
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name, path=os.environ.get("GLOVED_BIN"))
+    if found is None:
+        raise FileNotFoundError(
+            f"there is no program {name} in "
+            + ("$GLOVED_BIN" if "GLOVED_BIN" in os.environ else "$PATH")
+            + ": install gloved, or name the directory of its programs with $GLOVED_BIN"
+        )
+    return found
+
+
+def _arguments(options: Mapping[str, Option]) -> List[str]:
+    """Options as a command line has them."""
+    arguments: List[str] = []
+    for name, value in options.items():
+        option = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            arguments.append(option)
+            continue
+        if isinstance(value, Mapping):
+            value = [f"{key}={each}" for key, each in value.items()]
+        for each in value if isinstance(value, (list, tuple)) else [value]:
+            arguments += [option, os.fspath(each) if isinstance(each, os.PathLike) else str(each)]
+    return arguments
+
+
+def _model_name(source: str, options: Mapping[str, Option]) -> str:
+    name = os.path.basename(str(options.get("member") or source))
+    shortened = True
+    while shortened:
+        stem, suffix = os.path.splitext(name)
+        shortened = suffix in _SUFFIXES and stem != ""
+        name = stem if shortened else name
+    return name + ".model"
+
+
+def _is_made_of(directory: str, sources: List[str], options: Mapping[str, Option]) -> bool:
+    """Whether a model's report says that these sources, as they are, were converted so."""
+    report_path = os.path.join(directory, "report.json")
+    try:
+        with open(report_path, encoding="utf-8") as file:
+            report = json.load(file)
+        made = os.stat(report_path).st_mtime
+        described = report.get("sources") or [report["source"]]
+        same = len(described) == len(sources) and all(
+            os.path.realpath(each["name"]) == os.path.realpath(path)
+            and each["bytes"] == os.stat(path).st_size
+            and os.stat(path).st_mtime <= made
+            for each, path in zip(described, sources)
+        )
+        first = described[0]
+        had = {
+            "limit": report["limit"],
+            "on_error": report["skipped"]["rule"],
+            "duplicates": report["duplicates"]["rule"],
+            "format": report["format"],
+            "dim": report["dim"],
+            **{name: first[name] for name in ("member", "words", "tensor")},
+        }
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    wanted = {"limit": 0, "on_error": "stop", "duplicates": "first", **options}
+    # These do not change the model.
+    for name in ("threads", "memory"):
+        wanted.pop(name, None)
+    return same and all(name in had and str(had[name]) == str(wanted[name]) for name in wanted)

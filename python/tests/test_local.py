@@ -1,0 +1,242 @@
+"""gloved.convert() and gloved.serve(): from a download to answers, and no daemon is left behind."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+
+import gloved
+import gloved.local
+import harness
+from conftest import REPOSITORY
+
+PATIENCE_SECONDS = 20
+
+
+@pytest.fixture(autouse=True)
+def programs(bin_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLOVED_BIN", str(bin_dir))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def served(model_dir: Path) -> Iterator[gloved.LocalVectors]:
+    with gloved.serve(model_dir, engine="cpu") as vectors:
+        yield vectors
+
+
+def process_of(vectors: gloved.LocalVectors) -> int:
+    return vectors._daemon._process.pid
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process ends within some seconds."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < until:
+        try:
+            with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+                if file.read().rpartition(")")[2].split()[0] == "Z":
+                    return True
+        except OSError:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_three_lines_from_a_download_to_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    vectors = gloved.serve(gloved.convert(harness.SAMPLE), engine="cpu")
+    assert vectors.most_similar("king", topn=1)[0][0] == "prince"
+    pid = process_of(vectors)
+    vectors.close()
+    assert is_gone(pid)
+    assert "10002 words" in capsys.readouterr().err
+
+
+def test_a_source_is_converted_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    source = tmp_path / "own.txt"
+    source.write_text("a 1 2\nb 3 4\nc 5 6\n")
+
+    def messages(**options: object) -> str:
+        assert gloved.convert(source, **options) == "own.model"  # type: ignore[arg-type]
+        return capsys.readouterr().err
+
+    assert "3 words" in messages()
+    assert "converted already" in messages()
+    assert "converted already" in messages(threads=1)
+    assert "2 words" in messages(limit=2)
+    assert "converted already" in messages(limit=2)
+    assert "3 words" in messages()
+    source.write_text("a 1 2\nb 3 4\nc 5 7\n")
+    os.utime(source, (time.time() + 60,) * 2)
+    assert "3 words" in messages()
+    source.write_text("a 1 2\nb 3 4\n")
+    os.utime(source, (0, 0))
+    assert "2 words" in messages()
+
+
+def test_a_source_that_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "page.txt").write_text("<!DOCTYPE html>\n")
+    with pytest.raises(gloved.ProgramFailed, match="HTML or XML page"):
+        gloved.convert("page.txt")
+    with pytest.raises(gloved.ProgramFailed, match="missing.txt"):
+        gloved.convert("missing.txt")
+    assert not list(tmp_path.glob("*.model"))
+
+
+def test_a_program_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GLOVED_BIN", str(tmp_path))
+    for call in gloved.convert, gloved.serve:
+        with pytest.raises(FileNotFoundError, match=r"\$GLOVED_BIN: install gloved"):
+            call("x.txt")
+    monkeypatch.delenv("GLOVED_BIN")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"\$PATH: install gloved"):
+        gloved.serve("x")
+
+
+def test_a_daemon_that_does_not_start(tmp_path: Path) -> None:
+    with pytest.raises(gloved.ProgramFailed, match="did not start with .*no-model"):
+        gloved.serve(tmp_path / "no-model")
+    with pytest.raises(gloved.ProgramFailed, match="--no-option"):
+        gloved.serve(tmp_path, no_option=1)
+
+
+def test_options(model_dir: Path) -> None:
+    lists = {"animals": REPOSITORY / "data/animals.txt"}
+    with gloved.serve(model_dir, engine="cpu", list=lists, max_k=20, access_log="on") as vectors:
+        nearest = vectors.client.near("snake", k=1, within="animals")
+        assert [each.word for each in nearest] == ["cat"]
+        with pytest.raises(gloved.BadRequest, match="20"):
+            vectors.client.near("snake", k=21)
+
+
+def test_a_second_call_uses_the_daemon_that_runs(model_dir: Path) -> None:
+    first = gloved.serve(model_dir, engine="cpu")
+    second = gloved.serve(os.path.relpath(model_dir), engine="cpu")
+    other = gloved.serve(model_dir, engine="cpu", max_k=20)
+    pid = process_of(first)
+    assert process_of(second) == pid != process_of(other)
+    first.close()
+    assert second.similarity("king", "queen") > 0.7
+    second.close()
+    second.close()
+    assert is_gone(pid)
+    assert other.similarity("king", "queen") > 0.7
+    other.close()
+    with gloved.serve(model_dir, engine="cpu") as again:
+        assert process_of(again) != pid
+
+
+def test_a_second_call_loads_a_model_that_was_replaced(tmp_path: Path) -> None:
+    source = tmp_path / "own.txt"
+    source.write_text("a 1 2\nb 3 4\n")
+    with gloved.serve(gloved.convert(source), engine="cpu") as vectors:
+        source.write_text("a 1 2\nb 3 4\nc 5 6\n")
+        with gloved.serve(gloved.convert(source), engine="cpu") as more:
+            assert process_of(more) == process_of(vectors)
+            assert len(more) == 3
+
+
+def test_a_daemon_that_died_is_started_again(served: gloved.LocalVectors, model_dir: Path) -> None:
+    os.kill(process_of(served), signal.SIGKILL)
+    assert is_gone(process_of(served))
+    with gloved.serve(model_dir, engine="cpu") as again:
+        assert again.similarity("king", "queen") > 0.7
+
+
+def test_a_copy_asks_and_does_not_end_the_daemon(served: gloved.LocalVectors) -> None:
+    with pickle.loads(pickle.dumps(served)) as copied:
+        assert type(copied) is gloved.KeyedVectors
+        assert copied.most_similar("king") == served.most_similar("king")
+    assert served.similarity("king", "queen") > 0.7
+
+
+BEGIN = """
+import os, signal, subprocess, sys, threading, time
+import gloved
+vectors = gloved.serve(sys.argv[1], engine="cpu")
+assert vectors.similarity("king", "queen") > 0.7
+print(vectors._daemon._process.pid, flush=True)
+"""
+
+# How a process ends, and whether it can tidy up.
+ENDS = {
+    "normally": ("", True),
+    "by an exception": ("raise KeyError('x')", True),
+    "by sys.exit": ("sys.exit(3)", True),
+    "by Ctrl-C": ("os.kill(os.getpid(), signal.SIGINT); time.sleep(60)", True),
+    "by Ctrl-C in a terminal": ("os.killpg(0, signal.SIGINT); time.sleep(60)", True),
+    "by SIGTERM": ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", False),
+    "by kill -9": ("os.kill(os.getpid(), signal.SIGKILL)", False),
+    "by os._exit": ("os._exit(1)", False),
+    "by abort": ("os.abort()", False),
+    "by exec": ("os.execv('/bin/true', ['true'])", False),
+    "with a child of a fork that goes on": (
+        "if os.fork() == 0: os.close(1); time.sleep(60); os._exit(0)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)",
+        False,
+    ),
+    "after a child that closed it": (
+        "if os.fork() == 0: vectors.close(); sys.exit(0)\n"
+        "os.wait(); assert vectors.similarity('king', 'queen') > 0.7",
+        True,
+    ),
+    "with a program that it started": ("subprocess.Popen(['sleep', '60'], stdout=2)", True),
+    "after a thread started it": (
+        "vectors.close()\n"
+        "def run(): global vectors; vectors = gloved.serve(sys.argv[1], engine='cpu')\n"
+        "thread = threading.Thread(target=run); thread.start(); thread.join()\n"
+        "assert vectors.similarity('king', 'queen') > 0.7\n"
+        "print(vectors._daemon._process.pid, flush=True)",
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_no_daemon_is_left_when_python_ends(end: str, model_dir: Path, tmp_path: Path) -> None:
+    code, tidies = ENDS[end]
+    work = tmp_path / "t"
+    work.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", BEGIN + code, str(model_dir)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), "TMPDIR": str(work),
+             "XDG_RUNTIME_DIR": ""},
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        pids = [int(line) for line in process.stdout]
+        process.wait(PATIENCE_SECONDS)
+        assert pids and all(map(is_gone, pids))
+        assert not tidies or not list(work.iterdir())
+    finally:
+        # A child that goes on is in the session.
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+
+
+def test_stop_at_eof_needs_something_that_ends_later(bin_dir: Path, model_dir: Path) -> None:
+    done = subprocess.run(
+        [bin_dir / "gloved", "--model", model_dir, "--stop-at-eof"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "--stop-at-eof needs a pipe, a socket or a terminal as standard input" in done.stderr
