@@ -49,7 +49,7 @@ std::optional<po::option> option_of(std::string_view line, const po::options_des
                                     std::string_view file_option) {
     line = without_blanks(line.substr(0, line.find('#')));
     if (line.empty()) return std::nullopt;
-    if (line.front() == '[') throw WrongUsage("there are no sections here");
+    if (line.front() == '[') throw WrongUsage("there are no sections here; remove the line");
     const std::size_t equals = line.find('=');
     if (equals == 0 || equals == std::string_view::npos)
         throw WrongUsage(fmt::format("{} is not 'name = value'", printable(line)));
@@ -150,8 +150,8 @@ CommandLine CommandLine::of_file(const Options& options, const CommandLine& line
             numbers.push_back(lines.number());
             const bool repeats = all.find(option->string_key, false).semantic()->is_composing();
             if (numbers.size() > 1 && !repeats) {
-                throw WrongUsage(fmt::format("'{}' stands in line {} already", option->string_key,
-                                             numbers.front()));
+                throw WrongUsage(fmt::format("'{}' stands in line {} already; remove one",
+                                             option->string_key, numbers.front()));
             }
             parsed.options.push_back(*option);
         } catch (const WrongUsage& wrong) {

@@ -239,7 +239,7 @@ void read_engine(const CommandLine& line, Settings& settings) {
     using kernels::Spread;
     settings.engine = line.choice<Engine>(
         "engine", {{"auto", Engine()}, {"cuda", EngineKind::cuda}, {"cpu", EngineKind::cpu}});
-    if (!line.text("simd").empty()) settings.simd = line.word("simd");
+    if (line.given("simd")) settings.simd = line.word("simd");
     settings.devices = line.devices("device");
     settings.spread = line.choice<Spread>(
         "spread",
@@ -257,7 +257,7 @@ void read_engine(const CommandLine& line, Settings& settings) {
         "fine-plane",
         {{"auto", FinePlane::automatic}, {"on", FinePlane::on}, {"off", FinePlane::off}});
     settings.neighbors = line.on_or_off("neighbors");
-    if (!line.text("gpu-memory").empty()) settings.gpu_memory_bytes = line.bytes("gpu-memory", 1);
+    if (line.given("gpu-memory")) settings.gpu_memory_bytes = line.bytes("gpu-memory", 1);
     settings.batch_ms = line.number("batch-ms", 0, kMaxBatchMs);
     settings.rank_cache_bytes = line.bytes("rank-cache", 0);
 }
@@ -372,7 +372,12 @@ Result<std::optional<Options>> read_options(int argc, char** argv, std::ostream&
     }
     Options options = options_of(line);
     std::vector<ModelSetting>& models = options.settings.models;
-    if (models.empty()) throw WrongUsage("--model is required");
+    if (models.empty()) {
+        throw WrongUsage(line.given("config")
+                             ? fmt::format("{}: has no line 'model = NAME=DIR', which is needed",
+                                           line.text("config"))
+                             : "--model is required");
+    }
     line.each("list", [&](const std::string& list) { add_list(list, models); });
     return std::optional(std::move(options));
 } catch (const WrongUsage& wrong) {

@@ -332,20 +332,23 @@ TEST(CommandLine, AFaultOfTheConfigurationFileIsToldWithItsLine) {
               at + "unrecognised option 'log-levl'; did you mean log-level?");
     EXPECT_EQ(fault_of("xyzzy = 1"), at + "unrecognised option 'xyzzy'");
     EXPECT_EQ(fault_of("threads"), at + "\"threads\" is not 'name = value'");
-    EXPECT_EQ(fault_of("[limits]"), at + "there are no sections here");
+    EXPECT_EQ(fault_of("[limits]"), at + "there are no sections here; remove the line");
     EXPECT_EQ(fault_of("config = a"), at + "'config' is allowed on the command line only");
     EXPECT_EQ(fault_of("model = words=/elsewhere"),
               at + "--model: two models are called words; rename one with --model NAME=DIR");
     EXPECT_EQ(fault_of("list = a=b\nlist = nix/a=c"),
               "gloved: " + path + ":5: --list: there is no model \"nix\"; see --model");
     EXPECT_EQ(fault_of("pin = on\npin = off"),
-              "gloved: " + path + ":5: 'pin' stands in line 4 already");
+              "gloved: " + path + ":5: 'pin' stands in line 4 already; remove one");
     for (const std::string wrong :
          {"threads = many", "threads = -1", "max-k = 9", "log-level = loud", "batch-ms = nan",
           "gpu-memory = 6 apples", "device = x", "idle-timeout = 0.0005", "socket =", "list = x",
-          "uid-share = 101", "threads = ", "check = 1", "help = 1"}) {
+          "uid-share = 101", "threads = ", "simd =", "gpu-memory =", "check = 1", "help = 1"}) {
         EXPECT_EQ(fault_of(wrong).rfind(at, 0), 0U) << wrong << ": " << fault_of(wrong);
     }
+    write_file(path, "# nothing\n");
+    EXPECT_NE(run({program("gloved"), "--config", path}).err.find(path + ": has no line 'model ="),
+              std::string::npos);
     write_file(path, "threads = many\n");
     const Finished replaced = run({program("gloved"), "--config", path, "--model", "words=/nowhere",
                                    "--threads", "1", "--check"});

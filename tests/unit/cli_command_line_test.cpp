@@ -160,9 +160,9 @@ TEST(CommandLine, AFileAddsOptionsAndItsFaultsAreToldWithTheirLines) {
     EXPECT_EQ(fault("count = 0", {"--count", "7"}), "");
     EXPECT_EQ(fault("timeout = 101"), "2: --timeout takes a number from 0 to 100, not \"101\"");
     EXPECT_EQ(fault("cuont = 1"), "2: unrecognised option 'cuont'; did you mean count?");
-    EXPECT_EQ(fault("count = 1\n\ncount = 1"), "4: 'count' stands in line 2 already");
+    EXPECT_EQ(fault("count = 1\n\ncount = 1"), "4: 'count' stands in line 2 already; remove one");
     EXPECT_EQ(fault("model = a\nmodel = bad"), "3: it is bad");
-    EXPECT_EQ(fault("[part]"), "2: there are no sections here");
+    EXPECT_EQ(fault("[part]"), "2: there are no sections here; remove the line");
     for (const char* text : {"count", "= 5"})
         EXPECT_NE(fault(text).find("'name = value'"), std::string::npos);
     for (const std::string name : {"config", "json"})
