@@ -17,9 +17,9 @@
 #include "common/expr/expression.hpp"
 #include "common/nearest_name.hpp"
 #include "common/program_main.hpp"
+#include "common/program_version.hpp"
 #include "common/quoting.hpp"
 #include "common/text_lines.hpp"
-#include "common/version.hpp"
 
 namespace gloved::cli {
 namespace {

@@ -2,6 +2,8 @@
 # gloved-cuda with it. They hold the same files and take each other's place. packaging/python makes
 # python3-gloved.
 
+execute_process(COMMAND ${PROJECT_SOURCE_DIR}/packaging/version
+  OUTPUT_VARIABLE gloved_version OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 include(cmake/DebianVersion.cmake)
 set(CPACK_DEBIAN_PACKAGE_RELEASE ${gloved_package_release})
 

@@ -18,7 +18,7 @@
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 #include "common/process_memory.hpp"
-#include "common/version.hpp"
+#include "common/program_version.hpp"
 #include "common/wire/reply.hpp"
 #include "daemon/connection_memory.hpp"
 #include "daemon/engine_worker.hpp"

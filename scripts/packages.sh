@@ -25,7 +25,7 @@ packages_of() {
         try) echo socat ;;
         test)
             echo libgtest-dev man-db mandoc netcat-openbsd parallel python3 python3-matplotlib \
-                python3-numpy python3-pytest socat strace zsh
+                python3-numpy python3-prometheus-client python3-pytest python3-yaml socat strace zsh
             ;;
         # For tests of the page, and of pictures by t-SNE and UMAP. Ubuntu's chromium is a snap.
         pictures)

@@ -12,7 +12,7 @@
 #include "common/byte_count.hpp"
 #include "common/error_with.hpp"
 #include "common/format/layout.hpp"
-#include "common/version.hpp"
+#include "common/program_version.hpp"
 #include "kernels/registry.hpp"
 #include "tools/bench/device_read.hpp"
 #include "tools/bench/generate.hpp"

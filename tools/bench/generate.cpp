@@ -19,7 +19,7 @@
 #include "common/files.hpp"
 #include "common/format/publish.hpp"
 #include "common/format/writer.hpp"
-#include "common/version.hpp"
+#include "common/program_version.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/thread_pool.hpp"
 

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "common/format/layout.hpp"
+#include "common/program_version.hpp"
 #include "common/quoting.hpp"
-#include "common/version.hpp"
 #include "common/wire/json_string.hpp"
 #include "tools/source/detect.hpp"
 #include "tools/source/line.hpp"
