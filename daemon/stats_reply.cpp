@@ -209,9 +209,8 @@ void expose_workers(Exposition& out, const Models& models) {
     });
     out.metric("answers_neighbors_total", "counter", "Answers from the model's neighbors file.");
     for (const auto& loaded : models) {
-        if (loaded->running()->neighbors() != nullptr)
-            out.sample(fmt::format("model=\"{}\"", loaded->name()),
-                       loaded->running()->stored_answers());
+        out.sample(fmt::format("model=\"{}\"", loaded->name()),
+                   loaded->running()->stored_answers());
     }
     out.metric("plane_unselective_total", "counter",
                "Answers for which a plane left more than a tenth of the rows, or was given up.");
