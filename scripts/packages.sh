@@ -44,6 +44,8 @@ packages_of() {
             echo cmake dpkg-dev file git lintian python3 python3-pip python3-setuptools \
                 python3-wheel
             ;;
+        # For the test of docs/other-hosts.md.
+        hosts) echo adduser iproute2 openssh-server openssl stunnel4 util-linux ;;
         container) echo buildah mmdebstrap ;;
         # Other compilers than g++ of `build`, for scripts/toolchains.
         g++-1? | clang-1?) echo "$1" ;;

@@ -4,7 +4,7 @@ import re
 import sys
 
 DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs")
-PAGES = ("operations.md", "monitoring.md", "replicas.md")
+PAGES = ("operations.md", "monitoring.md", "replicas.md", "other-hosts.md")
 
 
 def block(name, language="sh"):
