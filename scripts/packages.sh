@@ -24,14 +24,17 @@ packages_of() {
         slurm) echo munge slurm-client slurmctld slurmd ;;
         try) echo socat ;;
         test)
-            echo libgtest-dev man-db mandoc netcat-openbsd parallel python3 python3-matplotlib \
-                python3-numpy python3-prometheus-client python3-pytest python3-yaml socat strace zsh
+            echo libgtest-dev man-db mandoc netcat-openbsd nodejs parallel python3 \
+                python3-matplotlib python3-numpy python3-prometheus-client python3-pytest \
+                python3-yaml socat strace zsh
             ;;
         # For tests of the page, and of pictures by t-SNE and UMAP. Ubuntu's chromium is a snap.
         pictures)
             echo python3-selenium python3-sklearn umap-learn
             [[ $on == ubuntu* ]] || echo chromium chromium-driver
             ;;
+        # For the programs of docs/programs.md that scripts/test --all runs besides.
+        languages) echo golang-go rustc ;;
         boot) echo systemd ;;
         root) echo git mmdebstrap util-linux ;;
         service) echo haproxy mmdebstrap procps systemd systemd-container util-linux ;;
