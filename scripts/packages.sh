@@ -24,7 +24,7 @@ packages_of() {
         slurm) echo munge slurm-client slurmctld slurmd ;;
         try) echo socat ;;
         test)
-            echo libgtest-dev man-db mandoc netcat-openbsd nodejs parallel python3 \
+            echo jq libgtest-dev man-db mandoc netcat-openbsd nodejs parallel python3 \
                 python3-matplotlib python3-numpy python3-prometheus-client python3-pytest \
                 python3-yaml socat strace zsh
             ;;
