@@ -506,6 +506,43 @@ def test_typed_words_are_the_words() -> None:
     assert _words(' a  "b c"\t"\\x41\\xe6\\xbc\\xa2" -') == ["a", "b c", "A漢", "-"]
 
 
+PAGE = (REPOSITORY / "python/gloved_explore/page.html").read_text(encoding="utf-8")
+
+
+def luminance(color: str) -> float:
+    """The relative luminance of «#rrggbb», as WCAG 2.2 defines it."""
+    shares = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
+    return sum(weight * each for weight, each in zip((0.2126, 0.7152, 0.0722), linear))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_stand_out(scheme: str) -> None:
+    roots = re.findall(r":root \{([^}]*)\}", PAGE)
+    colors = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", roots[scheme == "dark"]))
+    # What stands on what, and the contrast that WCAG 2.2 wants (AA): of text, then of edges.
+    for front, backs, least in (
+        ("text", "back panel bar", 4.5),
+        ("faint", "back panel", 4.5),
+        ("accent", "back panel", 4.5),
+        ("asked", "panel", 4.5),
+        ("bad", "back", 4.5),
+        ("back", "accent", 4.5),
+        ("edge", "back panel", 3.0),
+    ):
+        for back in backs.split():
+            low, high = sorted(luminance(colors[name]) for name in (front, back))
+            assert (high + 0.05) / (low + 0.05) >= least, (front, back)
+
+
+def test_fields_have_names_that_are_read_out() -> None:
+    modes = PAGE.split("const MODES")[1].split("};")[0]
+    fields = re.findall(r'\["(\w+)",\s*"([^"]+)",\s*"([^"]+)"\]', modes)
+    assert [name for name, _, _ in fields] == ["q", "a", "b", "c", "words", "a", "b"]
+    for name in re.findall(r'<select id="(\w+)"', PAGE):
+        assert re.search(rf'<label id="{name}-label">\w+ <select id="{name}">', PAGE)
+
+
 def run(daemon: Optional[Daemon], *options: str) -> Tuple[int, str]:
     """Exit status and messages of explore that does not start."""
     arguments = ["--socket", daemon.socket] if daemon else []

@@ -3,7 +3,8 @@
     GLOVED_BIN=build/dev/bin /usr/bin/python3 -m pytest python/tests/browser
 
 Needs Debian's chromium, chromium-driver and python3-selenium. With GLOVED_SCREENSHOTS=DIR in the
-environment, pictures of the page are written there: those of docs/ are made this way.
+environment, pictures of the page are written there. Those of docs/ are made this way, and made
+smaller by `pngquant 64 --nofs --strip --ext .png --force docs/explore-*.png`.
 """
 
 from __future__ import annotations
@@ -281,35 +282,93 @@ def test_words_are_text(serve_text: Callable[[bytes], Daemon]) -> None:
         explorer.stop()
 
 
+SIZES = {360: 780, 390: 844, 768: 1024, 1000: 840, 1600: 900}
+STATES = (
+    "",
+    "#mode=near&q=king",
+    "#mode=near&q=king+-+man+%2B+woman",
+    "#mode=near&q=the&k=100",
+    "#mode=near&q=kingg",
+    "#mode=analogy&a=man&b=king&c=woman",
+    "#mode=odd&words=breakfast+lunch+dinner+piano",
+    "#mode=sim&a=coffee&b=tea",
+)
+# What does not fit: text outside of the window, a broken word of the list though the bar beside it
+# is wider than its number, a name of the map outside of its frame.
+UNFIT = """
+    const found = [];
+    const text = (e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+    for (const e of document.querySelectorAll("body :not(script, option, .spoken)")) {
+        const box = e.getBoundingClientRect();
+        const isOutside = box.left < 0 || box.right > innerWidth;
+        if (text(e) && box.width && isOutside) found.push(e.outerHTML);
+    }
+    for (const e of document.querySelectorAll("#results a.word")) {
+        const bar = e.closest("[role=row]").querySelector(".score");
+        const number = document.createRange();
+        number.selectNodeContents(bar);
+        const room = bar.clientWidth - number.getBoundingClientRect().width;
+        if (e.getClientRects().length > 1 && room > 12) found.push(e.outerHTML);
+    }
+    const frame = document.getElementById("map").getBoundingClientRect();
+    for (const e of document.querySelectorAll("#map text")) {
+        const box = e.getBoundingClientRect();
+        if (box.left < frame.left || box.right > frame.right ||
+            box.top < frame.top || box.bottom > frame.bottom) found.push(e.outerHTML);
+    }
+    return found;
+"""
+
+
+def show(page: Page, state: str, width: int) -> None:
+    """Opens the page in a window of that width, and waits until all has come."""
+    size = {"width": width, "height": SIZES[width], "deviceScaleFactor": 1, "mobile": width < 600}
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    page.open(state)
+    page.wait_for(lambda: page.words() or page.texts("#instead a"))
+    page.wait_for_rest()
+
+
+@pytest.mark.parametrize("width", SIZES)
+def test_everything_fits(page: Page, width: int) -> None:
+    for state in STATES:
+        show(page, state, width)
+        script = "return document.documentElement.scrollWidth"
+        assert page.driver.execute_script(script) <= width, state
+        page.wait_for(lambda: page.driver.execute_script(UNFIT) == [])
+    assert page.errors() == []
+
+
+def test_names_on_the_map_do_not_cover_each_other(page: Page) -> None:
+    for width in (390, 1000):
+        show(page, "#mode=near&q=king", width)
+        assert page.driver.execute_script("""
+            const boxes = [...document.querySelectorAll("#map text")].map((text) => {
+                const { left, top, right, bottom } = text.getBoundingClientRect();
+                return [left, top + 3, right, bottom - 3];
+            });
+            return boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) =>
+                a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3])).length;
+        """) == 0
+
+
 @pytest.mark.parametrize(
-    ["name", "state"],
+    ["name", "state", "width"],
     [
-        ("light", "#mode=near&q=king"),
-        ("dark", "#mode=analogy&a=man&b=king&c=woman"),
-        ("phone", "#mode=near&q=king+-+man+%2B+woman"),
+        ("light", "#mode=near&q=king", 1000),
+        ("dark", "#mode=analogy&a=man&b=king&c=woman", 1000),
+        ("phone", "#mode=near&q=king+-+man+%2B+woman", 390),
     ],
 )
-def test_looks(explorer: Explorer, name: str, state: str) -> None:
+def test_looks(explorer: Explorer, name: str, state: str, width: int) -> None:
     page = Page(explorer, dark=name == "dark")
     try:
-        size = {"width": 390, "height": 844} if name == "phone" else {"width": 1000, "height": 800}
-        page.driver.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride",
-            {**size, "deviceScaleFactor": 1, "mobile": name == "phone"},
-        )
-        page.open(state)
-        page.wait_for(lambda: len(page.words()) == 20)
-        # Nothing sticks out to the right, and letters stand out from what is behind them.
-        script = "return document.documentElement.scrollWidth"
-        assert page.driver.execute_script(script) <= size["width"]
-        # No word is broken.
-        script = "return [...document.querySelectorAll('li .word')].map(e => e.offsetHeight)"
-        assert len(set(page.driver.execute_script(script))) == 1
+        show(page, state, width)
+        assert len(page.words()) == 20
         back = page.driver.execute_script("return getComputedStyle(document.body).backgroundColor")
         assert back == ("rgb(22, 24, 28)" if name == "dark" else "rgb(255, 255, 255)")
         if "GLOVED_SCREENSHOTS" in os.environ:
             path = Path(os.environ["GLOVED_SCREENSHOTS"], f"explore-{name}.png")
-            page.wait_for_rest()
             assert page.driver.save_screenshot(str(path))
     finally:
         page.close()
