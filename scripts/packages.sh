@@ -55,10 +55,11 @@ packages_of() {
         includes) echo clang-tools-19 libclang-common-19-dev ;;
         aarch64) echo crossbuild-essential-arm64 mmdebstrap qemu-user ;;
         ci)
-            # The test of the package of the Python client makes it.
+            # The test of the package of the Python client makes it. Tests of the pages in docs/ run
+            # what needs pandas, scipy and R.
             echo clang-format clang-tidy dpkg-dev git mypy pyflakes3 python3-flake8 \
-                python3-pandas python3-pip python3-setuptools python3-wheel \
-                shellcheck
+                python3-pandas python3-pip python3-scipy python3-setuptools python3-wheel \
+                r-base-core shellcheck
             ;;
         *)
             echo "no list of packages is called '$1'" >&2

@@ -1,8 +1,10 @@
-"""Runs the Python of docs/python.md and docs/gensim.md, a script for each section, and compares
-what it prints.
+"""Runs the Python and R of the pages of docs/, a script for each section, and compares what it
+prints.
 
-A block «text» after a block «python» shows the whole output of the blocks before it. The daemon
-serves the sample twice, as the models glove and news. One constant of the pages is made smaller.
+A block «text» after blocks «python», «r» or «sh» shows the whole output of those before it.
+Commands of a section are run first. The daemon serves the sample twice, as the models glove and
+news, and the model is models/glove in the folder of the script. One constant of the pages is made
+smaller.
 """
 
 from __future__ import annotations
@@ -10,58 +12,80 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable, List, NamedTuple
+from typing import Any, Callable, Dict, List, NamedTuple
 
 import pytest
-from conftest import LISTS
+from conftest import LISTS, REPOSITORY
 
 import gloved
 
 PROJECT = Path(__file__).resolve().parents[2]
-PAGES = [PROJECT / "docs" / name for name in ("python.md", "gensim.md")]
+PAGES = [PROJECT / "docs" / name for name in ("python.md", "gensim.md", "research.md")]
 READMES = ("README.md", "python/README.md")
 TIMEOUT_SECONDS = 60
 
 # What the page asks for takes minutes.
 SMALLER = ("COUNT = 1_000_000", "COUNT = 500")
-MANY = 15
+MANY = {"python": 20, "r": 2, "sh": 2}
 
 
 class Recipe(NamedTuple):
-    """The Python of a section of the page, and what it shows of the output."""
+    """The code of a section of a page in one language, and what it shows of the output."""
 
     title: str
+    language: str
+    commands: str
     code: str
     output: str
 
 
 def recipes(page: str) -> List[Recipe]:
-    """The sections that have Python. ValueError: a block is neither python nor text."""
+    """Those of a page. ValueError: a block is of another kind."""
     found = []
     for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
-        code = output = ""
-        for language, block in re.findall(r"^```(.*)\n((?:.*\n)*?)```$", section, re.MULTILINE):
-            if language == "python":
-                code += block
-            elif language == "text":
-                output += block
-            else:
-                raise ValueError(f"a block of «{language}»; blocks are python or text")
-        if code:
-            found.append(Recipe(section.split("\n", 1)[0], code, output))
+        title = section.split("\n", 1)[0]
+        blocks: Dict[str, str] = {}
+        of = ""
+        for kind, block in re.findall(r"^```(.*)\n((?:.*\n)*?)```$", section, re.MULTILINE):
+            if kind not in ("python", "r", "sh", "text"):
+                raise ValueError(f"a block of «{kind}»; blocks are python, r, sh or text")
+            if kind != "text":
+                of = kind
+            name = f"output of {of}" if kind == "text" else kind
+            blocks[name] = blocks.get(name, "") + block
+        found += [
+            Recipe(title, kind, blocks.get("sh", ""), blocks.get(kind, ""), output)
+            for kind in ("python", "r", "sh")
+            for output in [blocks.get(f"output of {kind}", "")]
+            if output or (kind in blocks and (kind != "sh" or len(blocks) == 1))
+        ]
     return found
 
 
-def run(code: str, folder: Path, socket: str) -> "subprocess.CompletedProcess[str]":
+def run(
+    language: str, code: str, folder: Path, socket: str = ""
+) -> "subprocess.CompletedProcess[str]":
     """Runs a script as a reader would: a file, in a process of its own."""
-    script = folder / "recipe.py"
+    script = folder / "recipe"
     script.write_text(code, encoding="utf-8")
-    environment = dict(os.environ, GLOVED_SOCKET=socket, PYTHONPATH=str(PROJECT / "python"))
+    command = {
+        "python": [sys.executable, "-B"],
+        "r": ["Rscript", "--vanilla"],
+        "sh": ["sh", "-e"],
+    }[language]
+    programs = os.environ.get("GLOVED_BIN", str(REPOSITORY / "build/dev/bin"))
+    environment = dict(
+        os.environ,
+        GLOVED_SOCKET=socket,
+        PYTHONPATH=str(PROJECT / "python"),
+        PATH=f"{os.path.abspath(programs)}:{os.environ['PATH']}",
+    )
     return subprocess.run(
-        [sys.executable, "-B", str(script)],
+        [*command, str(script)],
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -71,25 +95,64 @@ def run(code: str, folder: Path, socket: str) -> "subprocess.CompletedProcess[st
     )
 
 
+def skip_without(recipe: Recipe) -> None:
+    """Skips what needs a program or a module that is not here."""
+    for module in ("pandas", "scipy"):
+        if re.search(rf"^(import|from) {module}\b", recipe.code, re.MULTILINE):
+            if importlib.util.find_spec(module) is None:
+                pytest.skip(f"{sys.executable} has no {module} (package python3-{module})")
+    if recipe.language == "r" and not shutil.which("Rscript"):
+        pytest.skip("there is no Rscript (package r-base-core)")
+
+
 RECIPES = [recipe for page in PAGES for recipe in recipes(page.read_text(encoding="utf-8"))]
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=[recipe.title for recipe in RECIPES])
+NAMES = [f"{recipe.title} ({recipe.language})" for recipe in RECIPES]
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=NAMES)
 def test_recipe_prints_what_the_page_shows(
     recipe: Recipe, serve: Callable[..., Any], model_dir: Path, tmp_path: Path
 ) -> None:
-    if "import pandas" in recipe.code and importlib.util.find_spec("pandas") is None:
-        pytest.skip(f"{sys.executable} has no pandas (package python3-pandas)")
+    skip_without(recipe)
     models = (f"glove={model_dir}", f"news={model_dir}")
     daemon = serve(*(option for model in models for option in ("--model", model)), *LISTS)
-    done = run(recipe.code.replace(*SMALLER), tmp_path, daemon.socket)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    if recipe.commands:
+        shutil.copytree(model_dir, tmp_path / "models/glove")
+        (tmp_path / "data").symlink_to(PROJECT / "data")
+        done = run("sh", recipe.commands, tmp_path, daemon.socket)
+        assert done.returncode == 0, done.stderr
+    if recipe.language != "sh":
+        done = run(recipe.language, recipe.code.replace(*SMALLER), tmp_path, daemon.socket)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == ""
     assert done.stdout == recipe.output
 
 
+ODD_WORDS = ('"', '""', "'", "#", "a#b", "NA", "nan", "null", "TRUE", "1e3", "a b", "king")
+
+
+@pytest.mark.parametrize("language", ["python", "r"])
+def test_files_of_odd_words_are_read_whole(
+    language: str, convert: Callable[[Path, Path], Path], tmp_path: Path
+) -> None:
+    (recipe,) = [each for each in RECIPES if (each.title, each.language) == ("Density", language)]
+    skip_without(recipe)
+    text = "".join(f"{word} {i} 1 {i * i}\n" for i, word in enumerate(ODD_WORDS))
+    (tmp_path / "text").write_text(text, encoding="utf-8")
+    (tmp_path / "models").mkdir()
+    convert(tmp_path / "text", tmp_path / "models/glove")
+    assert run("sh", recipe.commands, tmp_path).returncode == 0
+    # The blocks that read the file; the others ask the daemon.
+    code = recipe.code[max(recipe.code.find("import csv"), 0) :]
+    done = run(language, code, tmp_path)
+    assert done.stdout.startswith(f"{len(ODD_WORDS)} words; king 0."), done.stderr
+
+
 def test_pages_have_their_recipes() -> None:
-    assert len(RECIPES) == MANY
+    languages = [recipe.language for recipe in RECIPES]
+    assert {each: languages.count(each) for each in MANY} == MANY
     assert all(recipe.output for recipe in RECIPES)
     assert sum(SMALLER[0] in recipe.code for recipe in RECIPES) == 1
 
@@ -105,5 +168,5 @@ def test_page_names_each_method_of_keyed_vectors(daemon: Any) -> None:
 def test_readme_runs(name: str, daemon: Any, tmp_path: Path) -> None:
     text = (PROJECT / name).read_text(encoding="utf-8")
     (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    done = run(code, tmp_path, daemon.socket)
+    done = run("python", code, tmp_path, daemon.socket)
     assert done.returncode == 0, done.stderr
