@@ -31,7 +31,7 @@ _INSTEAD = {
     "vectors_for_all": "get_vectors(words) gives the vectors of words as one array",
     "vectors_norm": "use get_normed_vectors()",
     "vocab": "use key_to_index and index_to_key",
-    "wmdistance": "take vectors with get_vectors(words), and a library for the transport problem",
+    "wmdistance": "«Word Mover's Distance» in docs/recipes.md has a function for it",
     "word_vec": "use get_vector(key)",
     "wv": "this object is the KeyedVectors: leave out .wv",
     "words_closer_than": "use closer_than(key1, key2)",

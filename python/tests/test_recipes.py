@@ -24,13 +24,15 @@ from conftest import LISTS, REPOSITORY
 import gloved
 
 PROJECT = Path(__file__).resolve().parents[2]
-PAGES = [PROJECT / "docs" / name for name in ("python.md", "gensim.md", "research.md")]
+PAGES = [
+    PROJECT / "docs" / f"{name}.md" for name in ("python", "recipes", "gensim", "research")
+]
 READMES = ("README.md", "python/README.md")
 TIMEOUT_SECONDS = 60
 
 # What the page asks for takes minutes.
 SMALLER = ("COUNT = 1_000_000", "COUNT = 500")
-MANY = {"python": 20, "r": 2, "sh": 2}
+MANY = {"python": 22, "r": 2, "sh": 2}
 
 
 class Recipe(NamedTuple):
@@ -160,7 +162,7 @@ def test_pages_have_their_recipes() -> None:
 def test_page_names_each_method_of_keyed_vectors(daemon: Any) -> None:
     with gloved.connect(daemon.socket) as vectors:
         names = {name for name in dir(type(vectors)) if not name.startswith("_")}
-    text = PAGES[1].read_text(encoding="utf-8").split("## Methods")[1]
+    text = PAGES[2].read_text(encoding="utf-8").split("## Methods")[1]
     assert names - set(re.findall(r"`(\w+)`", text)) == set()
 
 
