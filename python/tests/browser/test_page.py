@@ -243,6 +243,25 @@ def test_other_questions(page: Page, client: gloved.Client) -> None:
     assert page.errors() == []
 
 
+def test_what_is_read_out_and_reached_by_keys(page: Page) -> None:
+    page.open("#mode=near&q=king")
+    page.wait_for(page.words)
+    nodes = page.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    heard = [(each["role"]["value"], each["name"]["value"]) for each in nodes if "name" in each]
+    roles = [role for role, _ in heard]
+    assert (roles.count("row"), roles.count("cell")) == (21, 100)
+    named = {"columnheader", "combobox", "table", "textbox", "button", "image"}
+    assert {name for role, name in heard if role in named} == {
+        "place", "word", "add or subtract", "cosine", "rank", "model", "words", "among", "Words",
+        "A word or an expression", "Back", "Forward", "Map of the words of the list",
+    }
+    # Tab goes from the field to the words, and the focus is seen.
+    page.press(Keys.TAB)
+    assert page.focused() == page.words()[0]
+    outline = "return getComputedStyle(document.activeElement).outlineStyle"
+    assert page.driver.execute_script(outline) == "solid"
+
+
 def test_words_are_text(serve_text: Callable[[bytes], Daemon]) -> None:
     daemon = serve_text(ODD_TEXT)
     explorer = Explorer(daemon)
