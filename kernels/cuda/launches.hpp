@@ -247,7 +247,7 @@ struct DeviceAnswer {
     std::uint32_t hits = 0;       ///< min(k, found), or 0 after an overflow
     std::uint32_t found = 0;      ///< found rows; more than kFoundCapacity: overflow
     std::uint32_t rescored = 0;   ///< rows whose canonical score was computed
-    std::uint32_t survivors = 0;  ///< rows that the estimates did not rule out: the rescored ones,
+    std::uint32_t survivors = 0;  ///< rows that the bounds did not rule out: the rescored ones,
                                   ///< and those that int8 codes ruled out then
 };
 

@@ -1,6 +1,6 @@
 // One query by the 4-bit plane, in one launch: an upper bound for every row, a threshold from the
 // canonical scores of the rows with the best estimates, and the canonical scores of the rows whose
-// bounds reach it. docs/certified-search.md has the proof.
+// bounds reach it. docs/certified-search-passes.md has the proof (§7).
 //
 // Expected limit: memory, 13 % of the float32 bytes. All blocks are on the device at once,
 // since they wait for one another before the threshold. The bounds stay in their blocks. A warp

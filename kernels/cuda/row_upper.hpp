@@ -1,7 +1,8 @@
 // An upper bound on a row's score from the sum D′ of its codes of 4 bits, in float32.
 //
-// The inequality and the rounding of every step are in docs/certified-search.md; § numbers and
-// symbols here are those of that page. Compiled for both sides with the flags of canonical.hpp.
+// The inequality is in docs/certified-search.md, and the rounding of every step in
+// docs/certified-search-passes.md (§7); symbols here are those of these pages. Compiled for both
+// sides with the flags of canonical.hpp.
 #pragma once
 
 #include <cmath>

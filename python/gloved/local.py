@@ -48,16 +48,23 @@ def convert(*sources: Path, model: Optional[Path] = None, **options: Option) -> 
     A model that is there already stays, if its report names the same sources with their sizes and
     these options, and no source is newer. gloved-convert's messages go to sys.stderr.
 
-    FileNotFoundError: there is no gloved-convert. ProgramFailed: it refused a source; an older
-    model is unchanged then.
+    FileExistsError: there is a model of other sources or options, and `model` does not say that it
+    may go. FileNotFoundError: there is no gloved-convert. ProgramFailed: it refused a source; an
+    older model is unchanged then.
     """
     if not sources:
         raise TypeError("convert() needs a source, such as glove.6B.100d.txt")
     paths = [os.fspath(source) for source in sources]
     directory = os.fspath(model) if model is not None else _model_name(paths[0], options)
     if _is_made_of(directory, paths, options):
-        _say(f"{directory} is converted already")
-        return directory
+        if _is_current(directory, paths):
+            _say(f"{directory} is converted already")
+            return directory
+    elif model is None and os.path.exists(directory):
+        raise FileExistsError(
+            f"{directory} is there, and was not made of {', '.join(paths)} with these options:"
+            " name the directory with model="
+        )
     _say(f"converting {', '.join(paths)} to {directory}")
     command = [_program("gloved-convert"), *_arguments(options), "--", *paths, directory]
     with subprocess.Popen(
@@ -113,9 +120,14 @@ def serve(model: Path, **options: Option) -> LocalVectors:
     lets it load the model again if that was replaced.
 
     Its log goes to sys.stderr while the start takes longer than a second, and is the message if it
-    fails. FileNotFoundError: there is no gloved. ProgramFailed: it did not start.
+    fails. NotADirectoryError: the model is a file. FileNotFoundError: there is no gloved.
+    ProgramFailed: it did not start.
     """
     directory = os.path.realpath(os.fspath(model))
+    if os.path.isfile(directory):
+        raise NotADirectoryError(
+            f"{directory} is a file, not a model: gloved.serve(gloved.convert(...)) makes one of it"
+        )
     arguments = tuple(_arguments(options))
     with _lock:
         daemon = _daemons.get((directory, arguments))
@@ -283,19 +295,14 @@ def _model_name(source: str, options: Mapping[str, Option]) -> str:
 
 
 def _is_made_of(directory: str, sources: List[str], options: Mapping[str, Option]) -> bool:
-    """Whether a model's report says that these sources, as they are, were converted so."""
-    report_path = os.path.join(directory, "report.json")
+    """Whether a model's report names these sources and options."""
     try:
-        with open(report_path, encoding="utf-8") as file:
+        with open(_report(directory), encoding="utf-8") as file:
             report = json.load(file)
-        made = os.stat(report_path).st_mtime
         described = report.get("sources") or [report["source"]]
-        same = len(described) == len(sources) and all(
-            os.path.realpath(each["name"]) == os.path.realpath(path)
-            and each["bytes"] == os.stat(path).st_size
-            and os.stat(path).st_mtime <= made
-            for each, path in zip(described, sources)
-        )
+        same = [os.path.realpath(each["name"]) for each in described] == [
+            os.path.realpath(path) for path in sources
+        ]
         first = described[0]
         had = {
             "limit": report["limit"],
@@ -312,3 +319,20 @@ def _is_made_of(directory: str, sources: List[str], options: Mapping[str, Option
     for name in ("threads", "memory"):
         wanted.pop(name, None)
     return same and all(name in had and str(had[name]) == str(wanted[name]) for name in wanted)
+
+
+def _is_current(directory: str, sources: List[str]) -> bool:
+    """Whether the sources that a model's report names have their sizes, and none is newer."""
+    try:
+        with open(_report(directory), encoding="utf-8") as file:
+            report = json.load(file)
+        made = os.stat(_report(directory)).st_mtime
+        sizes = [each["bytes"] for each in report.get("sources") or [report["source"]]]
+        now = [os.stat(path) for path in sources]
+    except OSError:
+        return False
+    return sizes == [each.st_size for each in now] and all(each.st_mtime <= made for each in now)
+
+
+def _report(directory: str) -> str:
+    return os.path.join(directory, "report.json")

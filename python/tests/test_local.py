@@ -71,9 +71,13 @@ def test_a_source_is_converted_once(capsys: pytest.CaptureFixture[str], tmp_path
     assert "3 words" in messages()
     assert "converted already" in messages()
     assert "converted already" in messages(threads=1)
-    assert "2 words" in messages(limit=2)
+    with pytest.raises(FileExistsError, match="own.model is there.*model="):
+        gloved.convert(source, limit=2)
+    with pytest.raises(FileExistsError, match="own.model is there"):
+        gloved.convert(source, harness.SAMPLE)
+    assert "2 words" in messages(limit=2, model="own.model")
     assert "converted already" in messages(limit=2)
-    assert "3 words" in messages()
+    assert "3 words" in messages(model="own.model")
     source.write_text("a 1 2\nb 3 4\nc 5 7\n")
     os.utime(source, (time.time() + 60,) * 2)
     assert "3 words" in messages()
@@ -105,6 +109,8 @@ def test_a_program_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 def test_a_daemon_that_does_not_start(tmp_path: Path) -> None:
     with pytest.raises(gloved.ProgramFailed, match="did not start with .*no-model"):
         gloved.serve(tmp_path / "no-model")
+    with pytest.raises(NotADirectoryError, match="is a file, not a model.*gloved.convert"):
+        gloved.serve(harness.SAMPLE)
     with pytest.raises(gloved.ProgramFailed, match="--no-option"):
         gloved.serve(tmp_path, no_option=1)
 
