@@ -9,6 +9,7 @@ The programs are found in $GLOVED_BIN, a directory, or else in $PATH.
 from __future__ import annotations
 
 import atexit
+import copy
 import json
 import os
 import shutil
@@ -34,6 +35,7 @@ _SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar") + (
 # A start that takes longer is told.
 _QUIET_SECONDS = 1.0
 _POLL_SECONDS = 0.02
+_ENDING_SECONDS = 5.0
 # The path of a Unix socket is shorter.
 _MAX_SOCKET_BYTES = 107
 
@@ -96,7 +98,7 @@ class LocalVectors(KeyedVectors):
 
     def __reduce__(self) -> Tuple[Any, ...]:
         """Another process asks the daemon, and does not end it."""
-        return KeyedVectors, (self._client,)
+        return KeyedVectors, (copy.copy(self._client),)
 
     def __enter__(self) -> LocalVectors:
         return self
@@ -131,9 +133,7 @@ def serve(model: Path, **options: Option) -> LocalVectors:
     arguments = tuple(_arguments(options))
     with _lock:
         daemon = _daemons.get((directory, arguments))
-        if daemon is not None and daemon.runs():
-            daemon.client().reload()
-        else:
+        if daemon is None or not daemon.reload():
             daemon = _Daemon(directory, arguments)
             _daemons[directory, arguments] = daemon
         return LocalVectors(daemon.client(), daemon)
@@ -174,8 +174,27 @@ class _Daemon:
     def client(self) -> Client:
         return Client(self._socket)
 
-    def runs(self) -> bool:
-        return self._process.poll() is None
+    def reload(self) -> bool:
+        """Lets it load the model again if that was replaced. False: it ended."""
+        if self._ended():
+            return False
+        try:
+            with self.client() as client:
+                client.reload()
+        except ConnectionFailed:
+            # A process that is killed closes its socket before it is gone.
+            if self._ended(_ENDING_SECONDS):
+                return False
+            raise
+        return True
+
+    def _ended(self, seconds: float = 0) -> bool:
+        """Whether it has ended, or does so within some seconds."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def leave(self, user: LocalVectors) -> None:
         with _lock:
@@ -206,7 +225,7 @@ class _Daemon:
                     return
                 except (ConnectionFailed, Timeout):
                     pass
-                if not self.runs():
+                if self._ended():
                     raise ProgramFailed(
                         f"gloved did not start with {model}: {self._new_log().strip()}"
                     )
