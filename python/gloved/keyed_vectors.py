@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from numbers import Integral
 from typing import (
     TYPE_CHECKING,
@@ -75,8 +76,8 @@ class KeyedVectors(metaclass=ExplainsAbsent):
         explain_absent(name)
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        """A copy, or what another process unpickles, asks the same daemon."""
-        return type(self), (self._client,)
+        """A copy, or what another process unpickles, asks the same daemon. Either may be closed."""
+        return type(self), (copy.copy(self._client),)
 
     def __repr__(self) -> str:
         """What is known without asking, for a debugger or a log must not wait for the daemon."""
