@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import operator
 from numbers import Integral
-from typing import Any, List, Optional, Tuple
+from typing import Any, Iterable, List, Optional, Tuple, Union
 
 from . import _vectors
 from ._keyed_call import is_key
 
 _MAX_COUNT = 2**32 - 1
+
+Vocabulary = Union[None, int, Iterable[Union[str, int]]]
+"""restrict_vocab: how many of the most frequent words are searched, or which words."""
 
 
 def _listed(value: Any) -> Any:
@@ -57,7 +60,7 @@ def _weighted(pair: Any) -> Tuple[Any, float]:
         ) from None
 
 
-def top_of(restrict_vocab: Optional[int], name: str = "restrict_vocab") -> Optional[int]:
+def top_of(restrict_vocab: Any, name: str = "restrict_vocab") -> Optional[int]:
     """The protocol's top= for restrict_vocab, which gensim ignores if it is 0."""
     if restrict_vocab is None:
         return None
@@ -66,12 +69,23 @@ def top_of(restrict_vocab: Optional[int], name: str = "restrict_vocab") -> Optio
     except TypeError:
         raise TypeError(
             f"{name} is a number: how many of the most frequent words are searched, not"
-            f" {type(restrict_vocab).__name__}. To search a list of words, see within= of"
-            " client.near()"
+            f" {type(restrict_vocab).__name__}. To search a list of words, see restrict_vocab= of"
+            " most_similar(), or within= of client.near()"
         ) from None
     if count < 0:
         raise ValueError(f"{name} is a number of words, not {count}")
     return min(count, _MAX_COUNT) or None
+
+
+def searched(restrict_vocab: Any) -> Tuple[Optional[int], Optional[List[Any]]]:
+    """The protocol's top= for a restrict_vocab that is a number, and the words of one that is a
+    list."""
+    if isinstance(restrict_vocab, str) or not isinstance(restrict_vocab, Iterable):
+        return top_of(restrict_vocab), None
+    words = list(restrict_vocab)
+    if not words:
+        raise ValueError("restrict_vocab is an empty list: there is no word to search")
+    return None, words
 
 
 def refuse_all(topn: object, remedy: str) -> None:

@@ -42,23 +42,37 @@ def index_of(call: Call, key: Any, default: Optional[int]) -> int:
 
 
 def nearest(
-    call: Call, keys: List[Any], weights: List[float], k: int, top: Optional[int]
+    call: Call,
+    keys: List[Any],
+    weights: List[float],
+    k: int,
+    top: Optional[int],
+    only: Optional[List[Any]] = None,
 ) -> Hits:
-    """most_similar() of keys and vectors with their weights."""
+    """most_similar() of keys and vectors with their weights, among all words or those of only."""
     words = [key if _vectors.is_vector(key) else call.word(key) for key in keys]
     if all(isinstance(word, str) for word in words):
+        # One word as it is: the scores are those of similarity(), and may be stored.
+        is_one = weights == [1.0]
         try:
-            if weights == [1.0]:
-                # As it is: the scores are those of similarity(), and may be stored.
-                request = requests.near(words[0], k=k, top=top, unknown="error", case="exact")
-            else:
-                terms = list(zip(words, weights))
-                request = requests.near(
-                    terms, k=k, top=top, norm="unit", unknown="error", case="exact"
-                )
+            request = requests.near(
+                words[0] if is_one else list(zip(words, weights)),
+                k=k,
+                top=top,
+                only=None if only is None else call.words(only),
+                norm=None if is_one else "unit",
+                unknown="error",
+                case="exact",
+            )
             return call.ask(Request(request.line, _reply.hits))
         except TooLong:
-            pass
+            if only is not None:
+                raise
+    if only is not None:
+        raise NotImplementedError(
+            "restrict_vocab= of words is not answered for a vector: cosine_similarities(vector,"
+            " vectors[words]) has the cosine of each"
+        )
     # The daemon adds up words only. Add here, and drop the words from a longer answer.
     mean = _vectors.unit(call.mean(words, weights, True, False))
     dropped = {word for word in words if isinstance(word, str)}
@@ -68,7 +82,12 @@ def nearest(
 
 
 def nearest_each(
-    cache: _snapshot.Cache, keys: Iterable[Any], topn: int, top: Optional[int], ignore_missing: bool
+    cache: _snapshot.Cache,
+    keys: Iterable[Any],
+    topn: int,
+    top: Optional[int],
+    only: Optional[List[Any]],
+    ignore_missing: bool,
 ) -> Iterator[Hits]:
     """most_similar_many() of keys."""
     call = Call(cache)
@@ -89,7 +108,11 @@ def nearest_each(
 
     # Written once: the rest of a request is its word.
     options = [("k", call.k(topn)), ("top", top), ("unknown", "error"), ("case", "exact")]
-    head = line("NEAR", options, ()) + b" "
+    chosen = []
+    if only is not None:
+        chosen = [quote(word) for word in call.words(only)]
+        options.append(("only", len(chosen)))
+    head = line("NEAR", options, chosen) + b" "
     accepted = (UnknownWord, ZeroVector) if ignore_missing else ()
     for answer in call.ask_all(map(ask, itertools.chain(first, keys)), accepted):
         if isinstance(answer, GlovedError):

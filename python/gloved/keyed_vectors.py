@@ -22,7 +22,7 @@ from typing import (
 
 from . import _evaluation, _keyed_near, _snapshot, _socket, _vectors, requests
 from ._keyed_absent import OTHER_MODEL, ExplainsAbsent, explain_absent
-from ._keyed_arguments import keys_of, refuse_all, top_of, weighted_keys
+from ._keyed_arguments import Vocabulary, keys_of, refuse_all, searched, top_of, weighted_keys
 from ._keyed_call import Call, is_askable, is_key
 from ._keyed_evaluation import analogy_sections, correlations, pair_similarities, with_total
 from ._keyed_near import Hits
@@ -258,7 +258,7 @@ class KeyedVectors(metaclass=ExplainsAbsent):
         topn: Optional[int] = 10,
         clip_start: int = 0,
         clip_end: Optional[int] = None,
-        restrict_vocab: Optional[int] = None,
+        restrict_vocab: Vocabulary = None,
         indexer: Any = None,
     ) -> Hits:
         """The topn words nearest to the mean of keys, and their cosines, best first.
@@ -267,13 +267,15 @@ class KeyedVectors(metaclass=ExplainsAbsent):
                             key or vector and its weight. The weight of a pair counts as it stands,
                             under negative too
         clip_end            the same as restrict_vocab
-        restrict_vocab      search only that many of the most frequent words
+        restrict_vocab      search only that many of the most frequent words; or only the words of
+                            a list, which gensim cannot
 
         Words are taken at length 1, vectors as they are. The words themselves are not returned.
         A topn below 1 gives [].
 
         UnknownWord: a word is unknown. ValueError: there are no keys. ZeroVector (a ValueError):
-        the mean is zero. NotImplementedError: topn is None, or clip_start or indexer are given.
+        the mean is zero. NotImplementedError: topn is None, clip_start or indexer are given, or
+        restrict_vocab is a list and a key is a vector.
         """
         if isinstance(topn, Integral) and topn < 1:
             return []
@@ -288,23 +290,26 @@ class KeyedVectors(metaclass=ExplainsAbsent):
         keys, weights = weighted_keys(positive, negative)
         if not keys:
             raise ValueError("there are no keys to search with")
-        top = top_of(restrict_vocab) or top_of(clip_end, "clip_end")
-        return self._call(lambda call: _keyed_near.nearest(call, keys, weights, call.k(topn), top))
+        top, only = searched(restrict_vocab)
+        top = top or top_of(clip_end, "clip_end")
+        return self._call(
+            lambda call: _keyed_near.nearest(call, keys, weights, call.k(topn), top, only)
+        )
 
     def similar_by_word(
-        self, word: Key, topn: Optional[int] = 10, restrict_vocab: Optional[int] = None
+        self, word: Key, topn: Optional[int] = 10, restrict_vocab: Vocabulary = None
     ) -> Hits:
         """The topn words nearest to a word: see most_similar()."""
         return self.similar_by_key(word, topn, restrict_vocab)
 
     def similar_by_key(
-        self, key: Key, topn: Optional[int] = 10, restrict_vocab: Optional[int] = None
+        self, key: Key, topn: Optional[int] = 10, restrict_vocab: Vocabulary = None
     ) -> Hits:
         """The topn words nearest to a key: see most_similar()."""
         return self.most_similar(positive=[key], topn=topn, restrict_vocab=restrict_vocab)
 
     def similar_by_vector(
-        self, vector: Vector, topn: Optional[int] = 10, restrict_vocab: Optional[int] = None
+        self, vector: Vector, topn: Optional[int] = 10, restrict_vocab: Vocabulary = None
     ) -> Hits:
         """The topn words nearest to a vector of shape (dim,): see most_similar()."""
         if not is_key(vector) and not _vectors.is_vector(vector):
@@ -315,7 +320,7 @@ class KeyedVectors(metaclass=ExplainsAbsent):
         self,
         words: Iterable[Key],
         topn: int = 10,
-        restrict_vocab: Optional[int] = None,
+        restrict_vocab: Vocabulary = None,
         ignore_missing: bool = False,
     ) -> Iterator[Hits]:
         """The topn nearest words of each of many words, in their order. gensim has no such method.
@@ -331,7 +336,7 @@ class KeyedVectors(metaclass=ExplainsAbsent):
         if topn < 1:
             return ([] for _ in words)
         return _keyed_near.nearest_each(
-            self._cache, words, topn, top_of(restrict_vocab), ignore_missing
+            self._cache, words, topn, *searched(restrict_vocab), ignore_missing
         )
 
     def most_similar_cosmul(

@@ -649,16 +649,50 @@ def test_repr_asks_nothing() -> None:
     assert server.lines == []
 
 
-def test_a_cosine_is_one_number(kv: KeyedVectors) -> None:
-    for word, score in kv.most_similar("king", topn=50):
-        assert score == kv.similarity("king", word)
-    assert list(kv.most_similar_many(["king"], topn=50)) == [kv.most_similar("king", topn=50)]
+def test_a_cosine_is_one_number(
+    serve: Callable[..., Daemon], own_model_dir: Path, bin_dir: Path
+) -> None:
+    """Also where the daemon stored the neighbours, which it counts."""
+    subprocess.run([bin_dir / "gloved-neighbors", own_model_dir], check=True, capture_output=True)
+    daemon = serve("--model", str(own_model_dir))
+    with gloved.connect(daemon.socket) as kv:
+        listed = kv.index_to_key[::10]
+        one_by_one = [kv.most_similar(word) for word in listed]
+        assert kv.client.stats()["answers_neighbors"] == len(listed) > 1000
+        assert list(kv.most_similar_many(listed)) == one_by_one
+        assert kv.client.stats()["answers_neighbors"] == 2 * len(listed)
+        for number, (word, hits) in enumerate(zip(listed, one_by_one)):
+            near, score = hits[number % len(hits)]
+            assert score == kv.similarity(word, near)
+            assert 1 - score == kv.distance(word, near)
 
 
-def test_restrict_vocab_is_a_number(kv: KeyedVectors) -> None:
-    for words_instead in (["king"], ("king",), [], {"king"}, "king", 1.5):
+def test_restrict_vocab_may_be_the_words_to_search(kv: KeyedVectors) -> None:
+    some = ["piano", "cat", "fish", "king", "snake"]
+    hits = kv.most_similar("snake", restrict_vocab=some)
+    assert words(hits) == ["cat", "fish", "king", "piano"]
+    assert all(score == kv.similarity("snake", word) for word, score in hits)
+    assert kv.similar_by_word("snake", 2, tuple(some)) == hits[:2]
+    assert kv.most_similar("snake", restrict_vocab=[kv.get_index(word) for word in some]) == hits
+    assert list(kv.most_similar_many(["snake"], 3, iter(some))) == [hits[:3]]
+    every = dict(kv.most_similar(["king", "woman"], ["man"], topn=10002))
+    sums = kv.most_similar(["king", "woman"], ["man"], restrict_vocab=some)
+    assert dict(sums) == {word: every[word] for word in ("piano", "cat", "fish", "snake")}
+    with pytest.raises(UnknownWord, match="qwfp"):
+        kv.most_similar("snake", restrict_vocab=["cat", "qwfp"])
+    with pytest.raises(NotImplementedError, match="cosine_similarities"):
+        kv.similar_by_vector(kv["snake"], restrict_vocab=some)
+    with pytest.raises(ValueError, match="empty list"):
+        kv.most_similar("snake", restrict_vocab=[])
+
+
+def test_restrict_vocab_is_a_number_elsewhere(kv: KeyedVectors) -> None:
+    for no_number in ("king", 1.5):
         with pytest.raises(TypeError, match="restrict_vocab is a number.*within="):
-            kv.most_similar("king", restrict_vocab=words_instead)  # type: ignore[arg-type]
+            kv.most_similar("king", restrict_vocab=no_number)  # type: ignore[arg-type]
+    for words_instead in (["king"], ("king",), [], {"king"}):
+        with pytest.raises(TypeError, match="restrict_vocab is a number.*most_similar"):
+            kv.most_similar_cosmul("king", restrict_vocab=words_instead)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="clip_end is a number"):
             kv.most_similar("king", clip_end=words_instead)  # type: ignore[arg-type]
 
