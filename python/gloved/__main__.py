@@ -8,7 +8,7 @@ from typing import Optional, Sequence
 
 from gloved_explore import explore, plot, word_map
 
-from . import _eval
+from . import _eval, _research
 from ._command import Parser, run
 from ._version import __version__
 
@@ -19,7 +19,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gloved {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (plot, explore, word_map, _eval):
+    for command in (plot, explore, word_map, _eval, _research):
         command.add_to(commands)
     return parser
 

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import sys
-from typing import TYPE_CHECKING, Any, Callable, NoReturn, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterable, NoReturn, Optional, Sequence
 
 from .errors import GlovedError
 
@@ -51,6 +51,20 @@ def say(message: str) -> None:
     except OSError:
         # Python would try again at its end, and change the exit status.
         sys.stderr = None  # type: ignore[assignment]
+
+
+def write(lines: Iterable[str]) -> None:
+    """Lines on standard output, where bytes of words that are not UTF-8 are written as they are.
+    Fault: they cannot be written."""
+    if sys.stdout is None:
+        raise Fault("stdout is closed")
+    try:
+        sys.stdout.buffer.writelines(line.encode("utf-8", "surrogateescape") for line in lines)
+        sys.stdout.flush()
+    except OSError as error:
+        # Python would try again at its end.
+        sys.stdout = None  # type: ignore[assignment]
+        raise Fault(f"stdout: cannot write: {error.strerror}") from None
 
 
 def run(parser: argparse.ArgumentParser, arguments: Optional[Sequence[str]]) -> int:

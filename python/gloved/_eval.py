@@ -23,7 +23,7 @@ from typing import (
 )
 
 from . import _evaluation, _reply, requests
-from ._command import Commands, Fault, Parser, run_program, say, visible, whole_number
+from ._command import Commands, Fault, Parser, run_program, say, visible, whole_number, write
 from ._eval_files import Pair, Section, Words, read_analogies, read_pairs
 from ._eval_words import Vocabulary, fold, look_up
 from ._one_model import OneModel
@@ -403,18 +403,9 @@ def _figure(number: float) -> Any:
 
 def _print(rows: Iterable[Sequence[str]]) -> None:
     """Rows of a table, with TABs between."""
-    if sys.stdout is None:
-        raise Fault("stdout is closed")
-    show = visible if sys.stdout.isatty() else _same
-    lines = ("\t".join(show(cell.replace("\t", " ")) for cell in row) + "\n" for row in rows)
-    try:
-        # Bytes of words that are not UTF-8 are written as they are.
-        sys.stdout.buffer.writelines(line.encode("utf-8", "surrogateescape") for line in lines)
-        sys.stdout.flush()
-    except OSError as error:
-        # Python would try again at its end.
-        sys.stdout = None  # type: ignore[assignment]
-        raise Fault(f"stdout: cannot write: {error.strerror}") from None
+    is_seen = sys.stdout is not None and sys.stdout.isatty()
+    show = visible if is_seen else _same
+    write("\t".join(show(cell.replace("\t", " ")) for cell in row) + "\n" for row in rows)
 
 
 def _print_json(evaluation: _Evaluation, options: argparse.Namespace, **more: Any) -> None:

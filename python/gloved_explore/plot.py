@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import warnings
 from pathlib import Path
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable, List, Tuple
 
 from gloved._command import Commands, Fault, new_command, say, whole_number
-from gloved._lines import lines_of
+from gloved._lines import words_of_file
 from gloved._vectors import numpy
 from gloved.client import Client
 from gloved.errors import UnknownWord
@@ -69,19 +68,6 @@ def add_to(commands: Commands) -> None:
     plot.add_argument("--unknown", choices=("error", "skip"), help="leave unknown words out")
     plot.add_argument("--force", action="store_true", help="overwrite files of others too")
     plot.set_defaults(run=_run)
-
-
-def _words_of(file: Optional[str]) -> Dict[str, int]:
-    """The words of a file, a word a line, and the number of the line where each comes first."""
-    found: Dict[str, int] = {}
-    if file is None:
-        return found
-    name = "standard input" if file == "-" else file
-    with sys.stdin.buffer if file == "-" else open(file, "rb") as opened:
-        for number, word in lines_of(opened, name, errors="surrogateescape"):
-            if word:
-                found.setdefault(word, number)
-    return found
 
 
 def _is_own_picture(path: Path) -> bool:
@@ -147,7 +133,7 @@ def _run(options: argparse.Namespace) -> None:
     if numpy is None:
         raise Fault("plot needs numpy (package python3-numpy)")
     analogies: List[Analogy] = [(a, b, c) for a, b, c in options.analogy]
-    extra = _words_of(options.file)
+    extra = words_of_file(options.file)
     if not options.words and not extra and not analogies:
         raise Fault("no word to draw: name some, or use --words or --analogy")
     _check_files(options)

@@ -1,0 +1,313 @@
+"""python3 -m gloved weat, similarity and density: figures of sets of words, all of one model."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import math
+import random
+import statistics
+import sys
+from itertools import combinations
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence
+
+from . import _reply, _snapshot, _vectors, requests
+from ._command import Commands, Fault, new_command, say, visible, whole_number, write
+from ._keyed_call import Call
+from ._lines import words_of_file
+from ._one_model import of_one_model
+from ._wire import CODE_POINTS_OF_BYTES, Request
+from .client import Client
+from .errors import ZeroVector
+
+MAX_EXACT_DIVISIONS = 200_000
+"""Of X and Y: more are drawn at random. Ten words each have 184,756."""
+
+_TOLD_WORDS = 20
+
+_WEAT = """Word Embedding Association Test (Caliskan, Bryson and Narayanan, Science 356, 2017):
+whether words X are nearer to words A than to words B, compared with words Y.
+
+  s(w)         mean cosine of w and the words of A, less that of w and the words of B
+  effect_size  d = (mean of s over X - mean of s over Y) / standard deviation of s over X and Y,
+               that of a sample, with n - 1
+  statistic    S = sum of s over X - sum of s over Y
+  p            share of the divisions of X and Y into sets of these sizes whose S is larger: of
+               all, or of --samples random ones if there are more than 200,000
+  divisions    how many p counts
+  x y a b      words of each set"""
+
+_WEAT_EXAMPLES = """examples:
+  python3 -m gloved weat --x science physics --y art poetry --a he man --b she woman
+  python3 -m gloved weat --x-file flowers.txt --y-file insects.txt \\
+      --a-file pleasant.txt --b-file unpleasant.txt --unknown skip --format csv"""
+
+_SIMILARITY = """The mean cosine of two sets of words: of each word of A with each word of B. A word
+of both counts with itself, as 1. SIM of gloved-client has the cosine of the sums instead."""
+
+_SIMILARITY_EXAMPLES = """example:
+  python3 -m gloved similarity --a king queen --b man woman"""
+
+_DENSITY = """The density of each word's neighbourhood: the mean cosine to its K nearest words. The
+daemon answers from the neighbours that gloved-neighbors stored, if the model has them."""
+
+_DENSITY_EXAMPLES = """examples:
+  python3 -m gloved density king piano monday
+  python3 -m gloved density --words words.txt -k 20 --format csv >density.csv"""
+
+
+class Weat(NamedTuple):
+    """The figures of a test, see _WEAT."""
+
+    effect_size: float
+    p: float
+    statistic: float
+    divisions: int
+
+
+def weat(x: Sequence[float], y: Sequence[float], samples: int, seed: int) -> Weat:
+    """The Word Embedding Association Test of the associations s of the words X and Y.
+
+        s(w) = mean of cos(w, a) over A - mean of cos(w, b) over B
+        d    = (mean of s over X - mean of s over Y) / standard deviation of s over X and Y
+        S    = sum of s over X - sum of s over Y
+        p    = share of the divisions (X', Y') of X and Y, of the same sizes, with S(X', Y') > S
+
+    Caliskan, Bryson and Narayanan: Semantics derived automatically from language corpora contain
+    human-like biases, Science 356, 2017. p is over all divisions up to MAX_EXACT_DIVISIONS of them,
+    else over so many random ones. Fault: all words have the same association.
+    """
+    every = [*x, *y]
+    deviation = statistics.stdev(every)
+    if deviation == 0:
+        raise Fault("the test has no effect size: all words have the same association")
+    divisions = math.comb(len(every), len(x))
+    halves: Iterable[Sequence[float]]
+    if divisions <= MAX_EXACT_DIVISIONS:
+        halves = combinations(every, len(x))
+    else:
+        divisions = samples
+        drawn = random.Random(seed)
+        halves = (drawn.sample(every, len(x)) for _ in range(samples))
+    # S' is larger where the sum over X' is. fsum rounds once, so that equal sets have equal sums.
+    observed = math.fsum(x)
+    larger = sum(math.fsum(half) > observed for half in halves)
+    return Weat(
+        (statistics.fmean(x) - statistics.fmean(y)) / deviation,
+        larger / divisions,
+        observed - math.fsum(y),
+        divisions,
+    )
+
+
+def mean_cosine(vector: Any, others: Any) -> float:
+    """The mean cosine of a vector with each of others; that of a zero vector is 0."""
+    cosines = [float(each) for each in _vectors.cosines(vector, others)]
+    return statistics.fmean(0.0 if math.isnan(each) else each for each in cosines)
+
+
+# The command line
+
+
+def add_to(commands: Commands) -> None:
+    """Adds the commands to a command line."""
+    parser = _new(commands, "weat", "test whether words X are nearer to A than to B, beside Y",
+                  _WEAT, _WEAT_EXAMPLES)  # fmt: skip
+    _add_sets(parser, {"x": "target words X", "y": "target words Y",
+                       "a": "attribute words A", "b": "attribute words B"})  # fmt: skip
+    parser.add_argument(
+        "--samples", metavar="N", type=whole_number(1, 100_000_000), default=100_000,
+        help="random divisions, if there are too many for all (default: 100000)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seed", metavar="N", type=whole_number(0), default=1, help="of these (default: 1)"
+    )
+    parser.set_defaults(run=_run_weat)
+
+    parser = _new(commands, "similarity", "the mean cosine of two sets of words",
+                  _SIMILARITY, _SIMILARITY_EXAMPLES)  # fmt: skip
+    _add_sets(parser, {"a": "words of the first set", "b": "words of the second set"})
+    parser.set_defaults(run=_run_similarity)
+
+    parser = _new(commands, "density", "the mean cosine of words to their nearest words",
+                  _DENSITY, _DENSITY_EXAMPLES)  # fmt: skip
+    parser.add_argument("words", nargs="*", metavar="WORD", help="a word")
+    parser.add_argument(
+        "--words", dest="words_file", metavar="FILE", help="further words, one a line; - is stdin"
+    )
+    parser.add_argument(
+        "-k", metavar="K", type=whole_number(1), default=10, help="neighbours (default: 10)"
+    )
+    parser.set_defaults(run=_run_density)
+
+
+def _new(
+    commands: Commands, name: str, summary: str, description: str, examples: str
+) -> argparse.ArgumentParser:
+    parser = new_command(commands, name, summary, description, examples)
+    parser.add_argument(
+        "--unknown", choices=("error", "skip"), default="error",
+        help="whether a word that the model does not have is an error (the default), or is left"
+        " out and told",
+    )  # fmt: skip
+    parser.add_argument(
+        "--format", choices=("text", "csv", "tsv", "json"), default="text",
+        help="of the table; csv, tsv and json have all digits (default: text)",
+    )  # fmt: skip
+    return parser
+
+
+def _add_sets(parser: argparse.ArgumentParser, sets: Dict[str, str]) -> None:
+    for name, what in sets.items():
+        parser.add_argument(
+            f"--{name}", nargs="+", action="extend", default=[], metavar="WORD", help=what
+        )
+        parser.add_argument(
+            f"--{name}-file", metavar="FILE", help="further ones, one a line; - is stdin"
+        )
+    parser.set_defaults(sets=tuple(sets))
+
+
+def _sets_of(options: argparse.Namespace) -> List[List[str]]:
+    """The words of each set, each once."""
+    found = []
+    if [getattr(options, f"{name}_file") for name in options.sets].count("-") > 1:
+        raise Fault("standard input can have the words of one set alone")
+    for name in options.sets:
+        words = [*getattr(options, name), *words_of_file(getattr(options, f"{name}_file"))]
+        if not words:
+            raise Fault(f"set {name} has no word: use --{name} or --{name}-file")
+        found.append(list(dict.fromkeys(words)))
+    return found
+
+
+# Asking
+
+
+class _Known:
+    """The words of sets that the model has, in one call."""
+
+    def __init__(self, call: Call, sets: List[List[str]], skip: bool) -> None:
+        model = call.model()
+        self.model = {"model": model.model, "generation": model.generation}
+        every = list(dict.fromkeys(word for words in sets for word in words))
+        has = {word for word in call.known(every) if word is not None}
+        self.skipped = [word for word in every if word not in has]
+        self.sets = [[word for word in words if word in has] for words in sets]
+        if self.skipped and not skip:
+            raise Fault(
+                f"not in the model: {_some(self.skipped)}; --unknown skip leaves such words out"
+            )
+        for words, known in zip(sets, self.sets):
+            if not known:
+                raise Fault(f"the model has no word of the set {_some(words)}")
+
+
+def _some(words: List[str]) -> str:
+    more = len(words) - _TOLD_WORDS
+    return ", ".join(words[:_TOLD_WORDS]) + (f" and {more} more" if more > 0 else "")
+
+
+def _answer(
+    options: argparse.Namespace,
+    sets: List[List[str]],
+    compute: Callable[[Call, List[List[str]]], List[Dict[str, Any]]],
+) -> None:
+    """Prints the rows that come of the words that the model has."""
+    with Client(options.socket, model=options.model) as client:
+        cache = _snapshot.Cache(client)
+
+        def ask(call: Call) -> Any:
+            known = _Known(call, sets, options.unknown == "skip")
+            return known, compute(call, known.sets)
+
+        known, rows = of_one_model(lambda: Call(cache), ask)
+    if known.skipped:
+        say(f"not in the model and left out: {_some(known.skipped)}")
+    if options.format == "json":
+        _print_json({**known.model, "results": rows, "skipped": known.skipped})
+    else:
+        _print_table(options.format, rows)
+
+
+def _run_weat(options: argparse.Namespace) -> None:
+    def compute(call: Call, sets: List[List[str]]) -> List[Dict[str, Any]]:
+        x, y, a, b = (call.vectors(words) for words in sets)
+        of_x, of_y = (
+            [mean_cosine(word, a) - mean_cosine(word, b) for word in words] for words in (x, y)
+        )
+        figures = weat(of_x, of_y, options.samples, options.seed)
+        return [{**figures._asdict(), **dict(zip(options.sets, map(len, sets)))}]
+
+    _answer(options, _sets_of(options), compute)
+
+
+def _run_similarity(options: argparse.Namespace) -> None:
+    def compute(call: Call, sets: List[List[str]]) -> List[Dict[str, Any]]:
+        a, b = (call.vectors(words) for words in sets)
+        mean = statistics.fmean(mean_cosine(word, b) for word in a)
+        return [{"mean_cosine": mean, **dict(zip(options.sets, map(len, sets)))}]
+
+    _answer(options, _sets_of(options), compute)
+
+
+def _run_density(options: argparse.Namespace) -> None:
+    words = [*options.words, *words_of_file(options.words_file)]
+    if not words:
+        raise Fault("there is no word: name some, or use --words")
+
+    def compute(call: Call, sets: List[List[str]]) -> List[Dict[str, Any]]:
+        answers = call.ask_all(
+            (
+                Request(
+                    requests.near(word, k=options.k, unknown="error", case="exact").line,
+                    _reply.hits,
+                )
+                for word in sets[0]
+            ),
+            accepted=(ZeroVector,),
+        )
+        return [{"word": word, **_density(answer)} for word, answer in zip(sets[0], answers)]
+
+    _answer(options, [list(dict.fromkeys(words))], compute)
+
+
+def _density(answer: Any) -> Dict[str, Any]:
+    # A zero vector has no neighbours.
+    scores = [] if isinstance(answer, ZeroVector) else [score for _, score in answer]
+    return {"density": statistics.fmean(scores) if scores else None, "neighbours": len(scores)}
+
+
+# Showing
+
+
+def _cell(value: Any, form: str) -> str:
+    if value is None:
+        return "" if form == "csv" else "-"
+    if isinstance(value, float):
+        return f"{value:.6f}" if form == "text" else repr(value)
+    is_seen = sys.stdout is not None and sys.stdout.isatty()
+    return visible(str(value)) if is_seen else str(value)
+
+
+def _print_table(form: str, rows: List[Dict[str, Any]]) -> None:
+    table = [list(rows[0])] + [[_cell(each, form) for each in row.values()] for row in rows]
+    if form == "csv":
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(table)
+        write([text.getvalue()])
+    elif form == "tsv":
+        write("\t".join(row) + "\n" for row in table)
+    else:
+        widths = [max(map(len, column)) for column in zip(*table)]
+        write(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() + "\n"
+            for row in table
+        )
+
+
+def _print_json(members: Dict[str, Any]) -> None:
+    text = json.dumps(members, ensure_ascii=False, separators=(",", ":"))
+    write([text.translate(CODE_POINTS_OF_BYTES) + "\n"])

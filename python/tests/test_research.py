@@ -1,0 +1,202 @@
+"""python3 -m gloved weat, similarity and density, against sums made here by numpy."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import statistics
+import subprocess
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+import pytest
+
+import gloved
+from conftest import Daemon, run_command, run_process
+
+numpy = pytest.importorskip("numpy", reason="needs numpy (package python3-numpy)")
+
+# The first test of Caliskan, Bryson and Narayanan, 2017.
+FLOWERS = """aster clover hyacinth marigold poppy azalea crocus iris orchid rose bluebell daffodil
+lilac pansy tulip buttercup daisy lily peony violet carnation gladiola magnolia petunia
+zinnia""".split()
+INSECTS = """ant caterpillar flea locust spider bedbug centipede fly maggot tarantula bee cockroach
+gnat mosquito termite beetle cricket hornet moth wasp blackfly dragonfly horsefly roach
+weevil""".split()
+PLEASANT = """caress freedom health love peace cheer friend heaven loyal pleasure diamond gentle
+honest lucky rainbow diploma gift honor miracle sunrise family happy laughter paradise
+vacation""".split()
+UNPLEASANT = """abuse crash filth murder sickness accident death grief poison stink assault disaster
+hatred pollute tragedy divorce jail poverty ugly cancer kill rotten vomit agony prison""".split()
+SETS = {"x": FLOWERS, "y": INSECTS, "a": PLEASANT, "b": UNPLEASANT}
+
+ODD_TEXT = b'king 1 0 2\n"q",r 0 1 1\ncaf\xe9 1 1 0\nzero 0 0 0\nqueen 1 0.5 2\n'
+
+
+def ask(daemon: Daemon, command: str, *options: str, **more: Any) -> Any:
+    """What a command prints as JSON."""
+    done = run_command(command, "--socket", daemon.socket, "--format", "json", *options, **more)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def refusal(daemon: Daemon, command: str, *options: str) -> str:
+    done = run_command(command, "--socket", daemon.socket, *options)
+    assert (done.returncode, done.stdout) == (1, b"")
+    return done.stderr.decode()
+
+
+def options_of(sets: Dict[str, List[str]]) -> List[str]:
+    return [word for name, words in sets.items() for word in (f"--{name}", *words)]
+
+
+@pytest.fixture
+def garden(serve_text: Callable[[bytes], Daemon]) -> Daemon:
+    """All words of the test, with vectors that lean to pleasant or unpleasant ones a little."""
+    drawn = numpy.random.default_rng(7)
+    lines = []
+    for name, words in SETS.items():
+        lean = {"x": 0.1, "a": 0.3, "y": -0.1, "b": -0.3}[name]
+        for word in words:
+            numbers = drawn.normal(size=20) + lean
+            lines.append(" ".join([word, *(f"{each:.5f}" for each in numbers)]))
+    return serve_text(("\n".join(lines) + "\n").encode())
+
+
+def associations(daemon: Daemon, sets: Dict[str, List[str]]) -> List[Any]:
+    """s of the words of X, and of Y, by the formula."""
+    with gloved.Client(daemon.socket) as client:
+        x, y, a, b = (client.vec(words).astype(numpy.float64) for words in sets.values())
+    x, y, a, b = (each / numpy.linalg.norm(each, axis=1, keepdims=True) for each in (x, y, a, b))
+    return [(of @ a.T).mean(axis=1) - (of @ b.T).mean(axis=1) for of in (x, y)]
+
+
+def test_weat_over_all_divisions(garden: Daemon) -> None:
+    sets = {**SETS, "x": FLOWERS[:7], "y": INSECTS[:6]}
+    answer = ask(garden, "weat", *options_of(sets))
+    (row,) = answer["results"]
+    x, y = associations(garden, sets)
+    every = numpy.concatenate([x, y])
+    assert row["effect_size"] == pytest.approx(
+        (x.mean() - y.mean()) / every.std(ddof=1), abs=1e-9
+    )
+    assert row["statistic"] == pytest.approx(x.sum() - y.sum(), abs=1e-9)
+    sums = numpy.array([every[list(half)].sum() for half in itertools.combinations(range(13), 7)])
+    assert row["divisions"] == len(sums) == 1716
+    assert row["p"] == (sums > x.sum() + 1e-12).mean() > 0
+    assert [row[name] for name in SETS] == [7, 6, 25, 25]
+    with gloved.Client(garden.socket) as client:
+        assert answer["generation"] == client.models()[0].generation
+
+
+def test_weat_over_random_divisions(garden: Daemon) -> None:
+    x, y = associations(garden, SETS)
+    every = numpy.concatenate([x, y])
+
+    def figures(*options: str) -> Dict[str, Any]:
+        (row,) = ask(garden, "weat", *options_of(SETS), "--samples", "20000", *options)["results"]
+        return row  # type: ignore[no-any-return]
+
+    row = figures()
+    assert row["effect_size"] == pytest.approx(
+        (x.mean() - y.mean()) / every.std(ddof=1), abs=1e-9
+    )
+    drawn = numpy.random.default_rng(3)
+    sums = numpy.array([drawn.permutation(every)[: len(x)].sum() for _ in range(20000)])
+    assert row["divisions"] == 20000
+    # Five standard deviations of the difference of two such shares.
+    expected = (sums > x.sum()).mean()
+    assert 0 < expected and abs(row["p"] - expected) < 5 * (2 * expected / 20000) ** 0.5
+    assert figures() == row != figures("--seed", "2")
+
+
+def test_weat_of_real_words(daemon: Daemon, tmp_path: Path) -> None:
+    """The sample has one flower and four insects of the test."""
+    for name, words in SETS.items():
+        (tmp_path / name).write_text("\n".join(words) + "\n\n")
+    files = [option for name in SETS for option in (f"--{name}-file", str(tmp_path / name))]
+    assert "not in the model: aster, clover, hyacinth" in refusal(daemon, "weat", *files)
+    answer = ask(daemon, "weat", *files, "--unknown", "skip")
+    with gloved.Client(daemon.socket) as client:
+        known = {word: client.has([word])[0].known for words in SETS.values() for word in words}
+    sets = {name: [word for word in words if known[word]] for name, words in SETS.items()}
+    assert answer["skipped"] == [word for word in known if not known[word]]
+    x, y = associations(daemon, sets)
+    (row,) = answer["results"]
+    every = numpy.concatenate([x, y])
+    assert row["effect_size"] == pytest.approx(
+        (x.mean() - y.mean()) / every.std(ddof=1), abs=1e-9
+    )
+    assert [row[name] for name in SETS] == [1, 4, 19, 18]
+
+
+def test_similarity_is_the_mean_cosine(daemon: Daemon) -> None:
+    a, b = ["king", "queen", "piano"], ["man", "woman", "king", "snake"]
+    answer = ask(daemon, "similarity", "--a", *a, "king", "--b", *b[:2], "--b", *b[2:])
+    with gloved.Client(daemon.socket) as client:
+        cosines = numpy.array(client.matrix([*a, *b]))[: len(a), len(a) :]
+    (row,) = answer["results"]
+    assert row == {"mean_cosine": pytest.approx(cosines.mean(), abs=1e-9), "a": 3, "b": 4}
+
+
+def test_density_is_the_mean_cosine_to_the_nearest(
+    serve: Callable[..., Daemon], own_model_dir: Path, bin_dir: Path, tmp_path: Path
+) -> None:
+    subprocess.run([bin_dir / "gloved-neighbors", own_model_dir], check=True, capture_output=True)
+    daemon = serve("--model", str(own_model_dir))
+    (tmp_path / "words").write_bytes(b"snake\r\n\nking\nmonday\n")
+    answer = ask(daemon, "density", "king", "--words", str(tmp_path / "words"), "-k", "7")
+    with gloved.connect(daemon.socket) as kv:
+        assert kv.client.stats()["answers_neighbors"] == 3
+        for row, word in zip(answer["results"], ("king", "snake", "monday")):
+            mean = sum(score for _, score in kv.most_similar(word, topn=7)) / 7
+            assert row == {"word": word, "density": pytest.approx(mean, abs=1e-12), "neighbours": 7}
+    assert len(answer["results"]) == 3
+
+
+def test_forms_hold_odd_words(serve_text: Callable[[bytes], Daemon]) -> None:
+    daemon = serve_text(ODD_TEXT)
+    words = ["king", '"q",r', "caf\udce9", "zero"]
+    with gloved.connect(daemon.socket) as kv:
+        means = [
+            statistics.fmean(score for _, score in kv.most_similar(word)) for word in words[:3]
+        ]
+
+    def density(form: str) -> str:
+        stdin = "\n".join(words).encode("utf-8", "surrogateescape")
+        options = ("--socket", daemon.socket, "--format", form, "--words", "-")
+        done = run_command("density", *options, stdin=stdin)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.decode("utf-8", "surrogateescape")
+
+    expected = [[word, repr(mean), "4"] for word, mean in zip(words, means)]
+    head, *rows = csv.reader(io.StringIO(density("csv")))
+    assert head == ["word", "density", "neighbours"]
+    assert rows == [*expected, ["zero", "", "0"]]
+    assert '"""q"",r"' in density("csv") and "\r" not in density("csv")
+    lines = [line.split("\t") for line in density("tsv").splitlines()]
+    assert lines == [head, *expected, ["zero", "-", "0"]]
+    assert [line.split()[0] for line in density("text").splitlines()] == ["word", *words]
+    assert f"{means[0]:.6f}" in density("text")
+    assert "word" in json.loads(density("json"))["results"][2]
+
+
+def test_refusals(daemon: Daemon, garden: Daemon, tmp_path: Path) -> None:
+    assert "set b has no word: use --b or --b-file" in refusal(daemon, "similarity", "--a", "king")
+    assert "there is no word" in refusal(daemon, "density")
+    unknown = refusal(daemon, "density", "king", "qwfp", "qwfpg")
+    assert "not in the model: qwfp, qwfpg; --unknown skip leaves such words out" in unknown
+    none = refusal(daemon, "similarity", "--a", "king", "--b", "qwfp", "--unknown", "skip")
+    assert "the model has no word of the set qwfp" in none
+    assert "one set alone" in refusal(daemon, "similarity", "--a-file", "-", "--b-file", "-")
+    assert "missing" in refusal(daemon, "density", "--words", str(tmp_path / "missing"))
+    alike = options_of({"x": ["rose"], "y": ["rose"], "a": PLEASANT, "b": UNPLEASANT})
+    assert "same association" in refusal(garden, "weat", *alike)
+
+
+@pytest.mark.parametrize("command", ["weat", "similarity", "density"])
+def test_help_has_an_example(command: str) -> None:
+    done = run_process(command, "--help")
+    assert f"  python3 -m gloved {command} " in done.stdout.decode()
