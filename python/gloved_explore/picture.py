@@ -13,7 +13,7 @@ from .neighborhood import Neighborhood
 from .projection import Projection
 
 MARK = b"gloved plot"
-"""Is in the first bytes of every picture: so plot knows its own files."""
+"""Is in the first bytes of every picture, or the last: so plot knows its own files."""
 
 # Okabe and Ito (2008): colours that most people can tell apart.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -135,6 +135,8 @@ def _rendered(drawing: _Drawing, form: str) -> bytes:
     metadata: Dict[str, Optional[str]] = {"Software": MARK.decode()}
     if form == "svg":
         metadata = {"Creator": MARK.decode(), "Date": None}
+    if form == "pdf":
+        metadata = {"Creator": MARK.decode(), "CreationDate": None}
     drawing.figure.savefig(out, format=form, metadata=metadata)
     return out.getvalue()
 
@@ -166,7 +168,7 @@ def _page(found: Neighborhood, svg: str, title: str) -> bytes:
 
 
 def picture(found: Neighborhood, projection: Projection, title: str, form: str) -> bytes:
-    """The bytes of a picture: form is "svg", "png" or "html".
+    """The bytes of a picture: form is "svg", "png", "pdf" or "html".
 
     ImportError: there is no matplotlib.
     """
@@ -175,6 +177,8 @@ def picture(found: Neighborhood, projection: Projection, title: str, form: str) 
         "svg.hashsalt": MARK.decode(),
         # Text stays text: readers find it, and their fonts have letters that ours may lack.
         "svg.fonttype": "none",
+        # TrueType, so that text can be searched: publishers refuse Type 3.
+        "pdf.fonttype": 42,
         "font.family": ["DejaVu Sans"],
         "path.simplify": False,
     }

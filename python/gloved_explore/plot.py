@@ -16,17 +16,21 @@ from gloved.errors import UnknownWord
 from . import files, picture, projection, projector
 from .neighborhood import Analogy, Lookup, Neighborhood, gather
 
-_FORMS = ("svg", "png", "html")
+_FORMS = ("svg", "png", "pdf", "html", "csv")
+# At both ends of a file, where the mark of one's own is looked for.
+_MARKED_BYTES = 16384
 
 _PLOT = """Draws words and their nearest words in two dimensions.
 
 Each WORD is drawn with its neighbours. Words of --words and of analogies are drawn alone. The same
-words of the same model give the same bytes. Needs numpy and matplotlib."""
+words of the same model give the same bytes. A file .csv has the places instead: a line for each
+word. Needs numpy, and for pictures matplotlib."""
 
 _PLOT_EXAMPLES = """examples:
   python3 -m gloved plot king queen snake -o words.svg
   python3 -m gloved plot --analogy man king woman --analogy france paris italy -o capitals.png
   python3 -m gloved plot king -k 30 --method tsne --seed 7 -o king.html
+  python3 -m gloved plot king queen -o coordinates.csv
   python3 -m gloved plot king queen --tsv projector
 
 A file that plot did not make is not overwritten without --force."""
@@ -38,7 +42,9 @@ def add_to(commands: Commands) -> None:
         commands, "plot", "draw words and their nearest words", _PLOT, _PLOT_EXAMPLES
     )
     plot.add_argument("words", nargs="*", metavar="WORD", help="a word, drawn with its neighbours")
-    plot.add_argument("-o", "--output", metavar="FILE", help="a file .svg, .png or .html")
+    plot.add_argument(
+        "-o", "--output", metavar="FILE", help="a file .svg, .png, .pdf, .html or .csv"
+    )
     plot.add_argument(
         "--tsv", metavar="DIR", help="write vectors.tsv and metadata.tsv for a projector"
     )
@@ -70,9 +76,12 @@ def add_to(commands: Commands) -> None:
     plot.set_defaults(run=_run)
 
 
-def _is_own_picture(path: Path) -> bool:
+def _is_own_output(path: Path) -> bool:
     with path.open("rb") as file:
-        return picture.MARK in file.read(4096)
+        first = file.read(_MARKED_BYTES)
+        # A PDF has its mark behind the picture.
+        file.seek(max(0, path.stat().st_size - _MARKED_BYTES))
+        return picture.MARK in first + file.read() or first.startswith(projector.COORDINATES)
 
 
 def _is_own_table(path: Path) -> bool:
@@ -85,7 +94,7 @@ def _check_files(options: argparse.Namespace) -> None:
     """Refuses to overwrite files of somebody else, before anything is asked or written."""
     checks: List[Tuple[Path, Callable[[Path], bool]]] = []
     if options.output is not None:
-        checks.append((Path(options.output), _is_own_picture))
+        checks.append((Path(options.output), _is_own_output))
     if options.tsv is not None:
         checks += [(Path(options.tsv, name), _is_own_table) for name in projector.NAMES]
     for path, is_own in checks:
@@ -124,12 +133,25 @@ def _tell(found: Neighborhood) -> None:
         say(note)
 
 
+def _output(options: argparse.Namespace, found: Neighborhood, form: str) -> bytes:
+    places = _project(options, found)
+    if form == "csv":
+        return projector.coordinates(found, places.points)
+    try:
+        return picture.picture(found, places, _title(options, found), form)
+    except ImportError:
+        raise Fault("pictures need matplotlib (package python3-matplotlib)") from None
+
+
 def _run(options: argparse.Namespace) -> None:
     if options.output is None and options.tsv is None:
         raise Fault("nothing to write: name a file with -o, or a directory with --tsv")
     form = Path(options.output or "").suffix.lstrip(".").lower()
     if options.output is not None and form not in _FORMS:
-        raise Fault(f"-o takes a name that ends with .svg, .png or .html, not {options.output!r}")
+        raise Fault(
+            "-o takes a name that ends with .svg, .png, .pdf, .html or .csv, not"
+            f" {options.output!r}"
+        )
     if numpy is None:
         raise Fault("plot needs numpy (package python3-numpy)")
     analogies: List[Analogy] = [(a, b, c) for a, b, c in options.analogy]
@@ -155,11 +177,7 @@ def _run(options: argparse.Namespace) -> None:
             raise Fault(f"{options.file}: line {extra[error.word]}: {error}") from None
     _tell(found)
     if options.output is not None:
-        try:
-            data = picture.picture(found, _project(options, found), _title(options, found), form)
-        except ImportError:
-            raise Fault("plot needs matplotlib (package python3-matplotlib)") from None
-        files.replace(Path(options.output), [data])
+        files.replace(Path(options.output), [_output(options, found, form)])
     if options.tsv is not None:
         Path(options.tsv).mkdir(parents=True, exist_ok=True)
         for name, data in zip(projector.NAMES, projector.tables(found)):

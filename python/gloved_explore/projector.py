@@ -1,8 +1,11 @@
-"""Files for the embedding projector of TensorBoard: vectors, and metadata of the words."""
+"""Tables of a neighbourhood for other programs: vectors and metadata for the embedding projector of
+TensorBoard, and places as CSV."""
 
 from __future__ import annotations
 
-from typing import Tuple
+import csv
+import io
+from typing import Any, Tuple
 
 from gloved._command import visible
 
@@ -11,6 +14,21 @@ from .neighborhood import Neighborhood
 NAMES = ("vectors.tsv", "metadata.tsv")
 HEADER = "word\trank\tasked\n"
 """The first line of the metadata. Vectors have none."""
+COORDINATES = b"word,rank,asked,x,y\n"
+"""The first line of the places."""
+
+
+def coordinates(found: Neighborhood, points: Any) -> bytes:
+    """The places of all words as CSV, where words have their bytes.
+
+    Nine decimals: further digits may differ where numpy is another one.
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(
+        (place.word, place.rank, "yes" if place.is_asked else "no", f"{x:.9f}", f"{y:.9f}")
+        for place, (x, y) in zip(found.places, points)
+    )
+    return COORDINATES + text.getvalue().encode("utf-8", "surrogateescape")
 
 
 def tables(found: Neighborhood) -> Tuple[bytes, bytes]:

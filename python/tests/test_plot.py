@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import struct
 import subprocess
 import xml.etree.ElementTree as xml
@@ -63,7 +65,7 @@ def test_draws_words_and_their_neighbors(
     assert client.near("king").info.generation in caption
 
 
-@pytest.mark.parametrize("form", ["svg", "png", "html"])
+@pytest.mark.parametrize("form", ["svg", "png", "pdf", "html", "csv"])
 def test_the_same_words_give_the_same_bytes(daemon: Daemon, tmp_path: Path, form: str) -> None:
     arguments = ("--socket", daemon.socket, "king", "paris", "-k", "7")
     arguments += ("--analogy", "man", "king", "woman")
@@ -77,6 +79,26 @@ def test_the_same_words_give_the_same_bytes(daemon: Daemon, tmp_path: Path, form
     if form == "png":
         assert pictures[0].startswith(b"\x89PNG")
         assert struct.unpack(">II", pictures[0][16:24]) == (1080, 840)
+    if form == "pdf":
+        assert pictures[0].startswith(b"%PDF-")
+        assert b"/TrueType" in pictures[0] or b"/CIDFontType2" in pictures[0]
+        assert b"/Type3" not in pictures[0]
+
+
+def test_coordinates_are_those_of_the_picture(
+    client: gloved.Client, daemon: Daemon, tmp_path: Path
+) -> None:
+    path = tmp_path / "places.csv"
+    assert plot(daemon, "king", "snake", "-k", "4", "-o", str(path)).returncode == 0
+    with path.open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    assert head == ["word", "rank", "asked", "x", "y"]
+    found = neighborhood.gather(client, ["king", "snake"], k=4)
+    points = projection.by_components(found.vectors).points
+    assert len(rows) == len(found.places) == 10
+    for row, place, point in zip(rows, found.places, points):
+        assert row[:3] == [place.word, str(place.rank), "yes" if place.is_asked else "no"]
+        assert [float(each) for each in row[3:]] == pytest.approx(point.tolist(), abs=1e-9)
 
 
 def test_analogies_are_arrows_to_their_answers(client: gloved.Client) -> None:
@@ -163,7 +185,7 @@ class _Tags(HTMLParser):
 
 def test_odd_words_are_text(serve_text: Callable[[bytes], Daemon], tmp_path: Path) -> None:
     daemon = serve_text(ODD_TEXT)
-    for form in ("svg", "html", "png"):
+    for form in ("svg", "html", "png", "pdf", "csv"):
         done = plot(daemon, "the", "-k", "7", "-o", str(tmp_path / f"odd.{form}"))
         assert (done.returncode, done.stderr) == (0, b"")
     texts = texts_of((tmp_path / "odd.svg").read_bytes())
@@ -173,6 +195,9 @@ def test_odd_words_are_text(serve_text: Callable[[bytes], Daemon], tmp_path: Pat
     tags = _Tags()
     tags.feed((tmp_path / "odd.html").read_text(encoding="utf-8"))
     assert "script" not in tags.tags and "svg" in tags.tags and tags.tags.count("tr") == 8
+    places = (tmp_path / "odd.csv").read_bytes().decode("utf-8", "surrogateescape")
+    words = [row["word"] for row in csv.DictReader(io.StringIO(places, newline=""))]
+    assert set(words) >= {"caf\udce9", "\x01\x1b[31m", "漢字"}
     # Nothing is loaded from elsewhere.
     assert all(str(value).startswith("#") for _, value in tags.addresses)
 
@@ -214,13 +239,19 @@ def test_words_may_be_looked_up_leniently(daemon: Daemon, tmp_path: Path) -> Non
     refused(plot(daemon, "qwfp", "--unknown", "skip", "-o", path), "there is no word to draw")
 
 
-def test_files_of_others_stay(daemon: Daemon, tmp_path: Path) -> None:
-    path = tmp_path / "mine.svg"
-    path.write_text("<svg>mine</svg>")
+@pytest.mark.parametrize("form", ["svg", "pdf", "csv"])
+def test_files_of_others_stay(daemon: Daemon, tmp_path: Path, form: str) -> None:
+    path = tmp_path / f"mine.{form}"
+    path.write_text("mine")
     refused(plot(daemon, "king", "-o", str(path)), "is not a file that this command made")
-    assert path.read_text() == "<svg>mine</svg>"
+    assert path.read_text() == "mine"
     assert plot(daemon, "king", "-o", str(path), "--force").returncode == 0
-    assert picture.MARK in path.read_bytes()
+    made = path.read_bytes()
+    assert plot(daemon, "snake", "-o", str(path)).returncode == 0
+    assert b"mine" != made != path.read_bytes()
+
+
+def test_tables_of_others_stay(daemon: Daemon, tmp_path: Path) -> None:
     for name in ("vectors.tsv", "metadata.tsv"):
         directory = tmp_path / name.split(".")[0]
         directory.mkdir()
@@ -246,7 +277,7 @@ def test_refuses_what_it_cannot_do(daemon: Daemon, tmp_path: Path) -> None:
     path = str(tmp_path / "x.svg")
     refused(plot(daemon, "king"), "nothing to write: name a file with -o")
     refused(plot(daemon, "-o", path), "no word to draw")
-    refused(plot(daemon, "king", "-o", str(tmp_path / "x.pdf")), ".svg, .png or .html")
+    refused(plot(daemon, "king", "-o", str(tmp_path / "x.gif")), ".svg, .png, .pdf, .html or .csv")
     refused(plot(daemon, "king", "-o", str(tmp_path / "no" / "x.svg")), "No such file")
     refused(plot(daemon, "--words", str(tmp_path / "no"), "-o", path), "No such file")
     refused(plot(daemon, "king", "--model", "none", "-o", path), 'no model "none" here')
