@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-OTHER_MODEL = "another set of words is another model: write a text file, see gloved-convert(1)"
-_LOADING = "the daemon has the vectors loaded: convert them once with gloved-convert, then connect"
+OTHER_MODEL = (
+    "another set of words is another model: write a text file, and convert it behind the"
+    " download, gloved.convert(download, own, model=name)"
+)
+_LOADING = "gloved.serve(gloved.convert(file)) does so; gloved.connect() asks a daemon that runs"
 _NO_EVENTS = "a model does not change; report.json in its directory tells what it was made of"
 _NO_ATTRIBUTES = "gloved keeps words and vectors alone; get_index() tells the frequency rank"
 _INSTEAD = {

@@ -67,7 +67,9 @@ def connect(path: Optional[Path]) -> Socket:
         except OSError as error:
             if not _is_of_socket(error):
                 raise
-            errors.append(f"{each}: {error.strerror or error}")
+            is_file = os.path.exists(each) and not stat.S_ISSOCK(os.stat(each).st_mode)
+            what = "is no socket" if is_file else error.strerror or error
+            errors.append(f"{each}: {what}")
         except ValueError as error:
             errors.append(f"{each!r}: {error}")
     if denied:
@@ -170,5 +172,6 @@ def _not_reachable(errors: List[str]) -> str:
     return (
         "no gloved daemon answers: "
         + "; ".join(errors)
-        + ". Start one with `gloved --model DIR`, or name its socket with $GLOVED_SOCKET"
+        + ". Start one with `gloved --model DIR`, or in Python with gloved.serve(DIR), or name its"
+        " socket with $GLOVED_SOCKET"
     )

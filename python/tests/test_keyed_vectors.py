@@ -611,7 +611,7 @@ def test_a_name_of_gensim_is_there_or_tells_what_to_use(shared_kv: KeyedVectors,
 
 
 def test_what_is_absent_names_what_to_use(kv: KeyedVectors) -> None:
-    with pytest.raises(AttributeError, match="gloved-convert"):
+    with pytest.raises(AttributeError, match="gloved.convert"):
         KeyedVectors.load_word2vec_format("file")
     with pytest.raises(AttributeError, match="no attribute 'no_such_thing'"):
         kv.no_such_thing
