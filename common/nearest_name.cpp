@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -9,6 +10,8 @@ namespace gloved {
 namespace {
 
 constexpr std::size_t kMaxDistance = 2;
+/// Of shorter names the last letter counts.
+constexpr std::size_t kMinStem = 4;
 /// Longer texts are no names.
 constexpr std::size_t kMaxBytes = 64;
 
@@ -31,15 +34,22 @@ std::size_t distance(std::string_view a, std::string_view b) {
     return last.back();
 }
 
+/// Whether `other` goes on where `name` ends, or before its last letter, as queries does for query.
+bool completes(std::string_view other, std::string_view name) {
+    return other.starts_with(name) ||
+           (name.size() > kMinStem && other.starts_with(name.substr(0, name.size() - 1)));
+}
+
 }  // namespace
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& names) {
     if (name.empty() || name.size() > kMaxBytes) return {};
     std::string nearest;
-    std::size_t least = std::min(kMaxDistance + 1, (name.size() + 1) / 2);
+    const std::size_t limit = std::min(kMaxDistance + 1, (name.size() + 1) / 2);
+    std::size_t least = std::numeric_limits<std::size_t>::max();
     for (const std::string& other : names) {
-        const std::size_t far = other.starts_with(name) ? 0 : distance(name, other);
-        if (far >= least) continue;
+        const std::size_t far = distance(name, other);
+        if (far >= least || (far >= limit && !completes(other, name))) continue;
         least = far;
         nearest = other;
     }

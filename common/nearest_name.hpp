@@ -7,9 +7,10 @@
 
 namespace gloved {
 
-/// The first of the `names` that begin with `name`, or else are nearest to it: by up to two letters
-/// that are missing, too many, wrong, or exchanged with their neighbour, but less than half of
-/// them. Empty if none is so near.
+/// The one of the `names` that differs from `name` in the fewest letters that are missing, too
+/// many, wrong, or exchanged with their neighbour; of several the first. It differs in up to two,
+/// but less than half of them, or begins with `name`, whose last letter may differ. Empty if there
+/// is none.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& names);
 
 }  // namespace gloved

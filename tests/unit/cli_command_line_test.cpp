@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/nearest_name.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace gloved::tests {
@@ -70,6 +71,18 @@ TEST(CommandLine, RefusesWhatItDoesNotKnow) {
     EXPECT_EQ(refusal({"--cou", "3"}), "unrecognised option '--cou'; did you mean --count?");
     EXPECT_NE(refusal({"--count"}), "");
     EXPECT_NE(refusal({"--count", "1", "--count", "2"}), "");
+}
+
+TEST(NearestName, DiffersInTheFewestLetters) {
+    const std::vector<std::string> names = {"query-format", "queries", "write-timeout",
+                                            "max-bytes"};
+    EXPECT_EQ(nearest_name("query", names), "queries");
+    EXPECT_EQ(nearest_name("query-", names), "query-format");
+    EXPECT_EQ(nearest_name("qurey-format", names), "query-format");
+    EXPECT_EQ(nearest_name("write", names), "write-timeout");
+    EXPECT_EQ(nearest_name("wrote", names), "");
+    EXPECT_EQ(nearest_name("mix", names), "") << "of so few letters the last counts";
+    EXPECT_EQ(nearest_name("", names), "");
 }
 
 TEST(CommandLine, CountsAreWholeNumbersWithinTheirLimits) {
