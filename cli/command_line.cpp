@@ -122,8 +122,10 @@ CommandLine::CommandLine(const Options& options, const std::vector<std::string>&
     } catch (const po::too_many_positional_options_error&) {
         throw WrongUsage("too many arguments");
     } catch (const po::unknown_option& error) {
-        throw WrongUsage(error.what() + near_option(error.get_option_name(), all, "--") +
-                         options.unknown_hint);
+        std::string name = error.get_option_name();
+        name.resize(std::min(name.find('='), name.size()));
+        throw WrongUsage(error.what() + near_option(name, all, "--") +
+                         (options.unknown_hint ? options.unknown_hint(name) : ""));
     } catch (const po::error& error) {
         throw WrongUsage(error.what());
     }

@@ -56,7 +56,8 @@ struct Options {
     boost::program_options::options_description hidden{};  ///< options for tests
     std::vector<const char*> operands{};  ///< names of the arguments without `--`, by position
     const char* more_operands = nullptr;  ///< name of all further ones, which each() lists
-    std::string unknown_hint{};           ///< what else an unknown option may be, for its message
+    /// What else an unknown option may be, for its message. `name` has its dashes.
+    std::function<std::string(std::string_view name)> unknown_hint{};
 };
 
 /// An option that takes a value, without and with a default. `placeholder` stands for the value in

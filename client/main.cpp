@@ -30,6 +30,7 @@
 #include "common/result.hpp"
 #include "common/socket_places.hpp"
 #include "common/terminal.hpp"
+#include "common/wire/request.hpp"
 
 namespace {
 
@@ -146,9 +147,19 @@ int print_health(client::PeerSettings settings, bool timeout_given) {
     return static_cast<int>(report.health);
 }
 
+/// What an argument is that looks like an option and is none.
+std::string hint_on_unknown(std::string_view name) {
+    const std::string_view bare = name.starts_with("--") ? name.substr(2) : "";
+    if (const auto verb = wire::find_verb_with_option(bare)) {
+        return fmt::format("; in a request it stands behind the name, as {} {}=VALUE ...",
+                           wire::verb_name(*verb), bare);
+    }
+    return "; a query that begins with '-' needs -- before it";
+}
+
 cli::Options describe_options() {
     cli::Options options;
-    options.unknown_hint = "; a query that begins with '-' needs -- before it";
+    options.unknown_hint = hint_on_unknown;
     cli::OptionAdder add(options.shown);
     add("socket", cli::value("PATH"),
         "the daemon's socket (default: $GLOVED_SOCKET; if that is not set, "

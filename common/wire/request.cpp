@@ -381,6 +381,15 @@ std::optional<Verb> find_verb(std::string_view token) {
     return found->verb;
 }
 
+std::optional<Verb> find_verb_with_option(std::string_view name) {
+    const std::string between_spaces = fmt::format(" {} ", name);
+    const auto found = std::ranges::find_if(kVerbs, [&](const VerbEntry& e) {
+        return e.options.find(between_spaces) != std::string_view::npos;
+    });
+    if (found == kVerbs.end()) return std::nullopt;
+    return found->verb;
+}
+
 Result<Request> parse_request(std::string_view line) {
     if (line.find('\0') != std::string_view::npos) return bad_request("a NUL byte in the line");
     if (line.find('\r') != std::string_view::npos)

@@ -44,6 +44,8 @@ enum class Verb {
 std::string_view verb_name(Verb verb);
 /// The verb whose name is exactly `token`; nullopt for any other token, «near» too.
 std::optional<Verb> find_verb(std::string_view token);
+/// The first verb that has an option of this name, e.g. «k»; nullopt if none has.
+std::optional<Verb> find_verb_with_option(std::string_view name);
 
 /// Scaling of an expression's vectors before they are added: none, or each to length 1.
 enum class Norm { raw, unit };

@@ -144,6 +144,15 @@ TEST_F(ClientProgram, ToldHowAWordThatLooksLikeAnOptionIsAsked) {
     EXPECT_EQ(asked_, Lines());
 }
 
+TEST_F(ClientProgram, TellsWhereAnOptionOfRequestsStands) {
+    EXPECT_EQ(client({"--model", "news", "king"}).err,
+              "gloved-client: unrecognised option '--model'; in a request it stands behind the "
+              "name, as NEAR model=VALUE ...; see gloved-client --help\n");
+    EXPECT_NE(client({"--model=news", "king"}).err.find("as NEAR model=VALUE"), std::string::npos);
+    EXPECT_NE(client({"--metric", "king"}).err.find("as MATRIX metric=VALUE"), std::string::npos);
+    EXPECT_NE(client({"-min", "king"}).err.find("needs -- before it"), std::string::npos);
+}
+
 TEST_F(ClientProgram, TellsThatAVerbInSmallLettersIsAWord) {
     const Finished f = ask(two_hits, {"near", "king"});
     EXPECT_EQ(f.exit_code, 0);

@@ -69,6 +69,7 @@ TEST(CommandLine, ListsFurtherOperands) {
 TEST(CommandLine, RefusesWhatItDoesNotKnow) {
     EXPECT_EQ(refusal({"a", "b"}), "too many arguments");
     EXPECT_EQ(refusal({"--cou", "3"}), "unrecognised option '--cou'; did you mean --count?");
+    EXPECT_EQ(refusal({"--cou=3"}), "unrecognised option '--cou=3'; did you mean --count?");
     EXPECT_NE(refusal({"--count"}), "");
     EXPECT_NE(refusal({"--count", "1", "--count", "2"}), "");
 }
