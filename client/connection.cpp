@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <system_error>
 #include <tuple>
 
@@ -49,19 +50,32 @@ std::pair<UniqueFd, int> connect_once(const std::string& path) {
     return {std::move(socket), 0};
 }
 
-/// Whom the mode of a socket lets connect, which needs permission to write.
-std::string who_may_connect(const std::string& path) {
-    struct stat socket {};
-    if (::stat(path.c_str(), &socket) != 0)
-        return "you may not enter its directory; ask the administrator";
-    if ((socket.st_mode & S_IWGRP) != 0) {
-        const group* const found = ::getgrgid(socket.st_gid);
-        return fmt::format("it is for the group {}; have yourself added, and log in again",
-                           found != nullptr ? found->gr_name : fmt::to_string(socket.st_gid));
+/// Whom the mode of `it`, a socket or its directory, lets connect.
+std::string whom_it_is_for(const struct stat& status, bool for_group, std::string_view it) {
+    if ((for_group ? status.st_gid : status.st_uid) == 0) return "only root may connect";
+    if (!for_group) {
+        const passwd* const user = ::getpwuid(status.st_uid);
+        return fmt::format("{} is for the user {} alone", it,
+                           user != nullptr ? user->pw_name : fmt::to_string(status.st_uid));
     }
-    const passwd* const found = ::getpwuid(socket.st_uid);
-    return fmt::format("it is for the user {} alone",
-                       found != nullptr ? found->pw_name : fmt::to_string(socket.st_uid));
+    const group* const found = ::getgrgid(status.st_gid);
+    if (found == nullptr) {
+        return fmt::format("{} is for the group {}, which has no name here", it, status.st_gid);
+    }
+    return fmt::format(
+        "{} is for the group {}; have yourself added (sudo adduser $USER {}), and log in again", it,
+        found->gr_name, found->gr_name);
+}
+
+/// Whom the modes let connect: that needs to write the socket, and to enter its directory.
+std::string who_may_connect(const std::string& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) == 0)
+        return whom_it_is_for(status, (status.st_mode & S_IWGRP) != 0, "it");
+    const std::string directory = std::filesystem::path(path).parent_path();
+    if (::stat(directory.empty() ? "." : directory.c_str(), &status) == 0)
+        return whom_it_is_for(status, (status.st_mode & S_IXGRP) != 0, "its directory");
+    return "you may not enter its directory; ask the administrator";
 }
 
 std::string seconds(std::chrono::milliseconds time) {

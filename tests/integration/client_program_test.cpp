@@ -1,6 +1,10 @@
 // gloved-client with a query in its arguments.
+#include <fmt/format.h>
+#include <grp.h>
 #include <gtest/gtest.h>
+#include <pwd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -360,30 +364,52 @@ TEST_F(ClientProgram, NamesEveryPlaceItLookedAndTheRemedy) {
 
 TEST_F(ClientProgram, SaysWhoMayConnectWhereItMayNot) {
     FakeDaemon daemon(socket_, two_hits);
-    std::vector<std::string> command = {program("gloved-client"), "--socket", socket_};
-    std::string who;
-    if (::geteuid() == 0) {
-        std::filesystem::permissions(dir_.path(), std::filesystem::perms(0755));
-        std::filesystem::permissions(socket_, std::filesystem::perms(0660));
-        command.insert(command.begin(),
-                       {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"});
-        who = "it is for the group root; have yourself added, and log in again";
-    } else {
-        std::filesystem::permissions(socket_, std::filesystem::perms(0600 & ~0200));
-        who = "it is for the user ";
+    std::vector<std::string> command = {program("gloved-client"), "--socket", socket_, "PING"};
+    const auto expect_told = [&](const std::string& who) {
+        command.back() = "PING";
+        const Finished ping = run(command);
+        EXPECT_EQ(ping.exit_code, 1);
+        EXPECT_EQ(ping.err.find("gloved-client: no permission to talk to a daemon at " + socket_ +
+                                ": " + who + "; tried: "),
+                  0U)
+            << ping.err;
+        command.back() = "--health";
+        const Finished health = run(command);
+        EXPECT_EQ(health.exit_code, 2);
+        EXPECT_EQ(health.out.find("unreachable: no permission to talk to a daemon at "), 0U)
+            << health.out;
+    };
+    if (::geteuid() != 0) {
+        std::filesystem::permissions(socket_, std::filesystem::perms(0400));
+        return expect_told(
+            fmt::format("it is for the user {} alone", ::getpwuid(::geteuid())->pw_name));
     }
-    command.push_back("PING");
-    const Finished ping = run(command);
-    EXPECT_EQ(ping.exit_code, 1);
-    EXPECT_EQ(ping.err.rfind(
-                  "gloved-client: no permission to talk to a daemon at " + socket_ + ": " + who, 0),
-              0U)
-        << ping.err;
-    command.back() = "--health";
-    const Finished health = run(command);
-    EXPECT_EQ(health.exit_code, 2);
-    EXPECT_EQ(health.out.rfind("unreachable: no permission to talk to a daemon at ", 0), 0U)
-        << health.out;
+    command.insert(command.begin(),
+                   {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"});
+    constexpr uid_t kOther = 1;
+    constexpr uid_t kNameless = 1'234'567;
+    const std::string group = ::getgrgid(kOther)->gr_name;
+    const std::string added = " is for the group " + group +
+                              "; have yourself added (sudo adduser $USER " + group +
+                              "), and log in again";
+    const auto allow = [](const std::string& path, uid_t owner, mode_t mode) {
+        ASSERT_EQ(::chown(path.c_str(), owner, owner), 0);
+        ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    };
+    allow(dir_.path(), 0, 0755);
+    allow(socket_, kOther, 0660);
+    expect_told("it" + added);
+    allow(socket_, kOther, 0600);
+    expect_told(fmt::format("it is for the user {} alone", ::getpwuid(kOther)->pw_name));
+    allow(socket_, kNameless, 0660);
+    expect_told("it is for the group 1234567, which has no name here");
+    allow(socket_, 0, 0660);
+    expect_told("only root may connect");
+    allow(socket_, 0, 0666);
+    allow(dir_.path(), kOther, 0750);
+    expect_told("its directory" + added);
+    allow(dir_.path(), 0, 0700);
+    expect_told("only root may connect");
 }
 
 TEST_F(ClientProgram, FindsTheDaemonByEnvironment) {
