@@ -8,12 +8,14 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <utility>
 
 #include "client/input_lines.hpp"
 #include "client/pipeline.hpp"
 #include "client/reply_reader.hpp"
+#include "common/error_with.hpp"
 #include "common/files.hpp"
 #include "common/terminal.hpp"
 
@@ -27,18 +29,17 @@ constexpr int kNoInput = -1;
 
 class LinesRun {
   public:
-    LinesRun(RetryingConnection& peer, int output_fd)
+    /// Appends to the output what is to be written of a piece of a reply.
+    using Render = std::function<Status(const ReplyPiece& piece, std::string& output)>;
+
+    LinesRun(RetryingConnection& peer, int output_fd, Render render)
         : pipeline_(peer, PipelineLimits{},
                     [this](std::string_view, const ReplyPiece& piece) { return take(piece); }),
+          render_(std::move(render)),
           output_fd_(output_fd),
           to_terminal_(::isatty(output_fd) == 1) {}
 
-    /// Only for text replies: writes them without their status lines, and nothing of an ERR.
-    void omit_status() { omits_status_ = true; }
-
     void ask(std::string line) { pipeline_.push(std::move(line)); }
-    /// The status that was not written.
-    const wire::StatusLine& status() const { return status_; }
 
     /// Runs until the requests of `ask` and of `input_fd` have their replies.
     Result<bool> answer(int input_fd) {
@@ -83,9 +84,7 @@ class LinesRun {
 
     Status take(const ReplyPiece& piece) {
         all_ok_ = all_ok_ && piece.status->ok;
-        const bool begins = omits_status_ && piece.first;
-        if (begins) status_ = *piece.status;
-        output_ += piece.bytes.substr(begins ? piece.bytes.find('\n') + 1 : 0);
+        if (Status rendered = render_(piece, output_); !rendered) return rendered;
         if (piece.last) ++answered_;
         return output_.size() < kMaxBufferedBytes ? Status() : flush();
     }
@@ -116,6 +115,7 @@ class LinesRun {
     }
 
     Pipeline pipeline_;
+    Render render_;
     InputLines lines_;
     std::string output_;
     int output_fd_;
@@ -123,30 +123,71 @@ class LinesRun {
     TerminalText terminal_text_;
     std::uint64_t answered_ = 0;
     bool all_ok_ = true;
-    bool omits_status_ = false;
-    wire::StatusLine status_;
 };
+
+Status render_unchanged(const ReplyPiece& piece, std::string& output) {
+    output += piece.bytes;
+    return {};
+}
+
+/// The bytes of a text reply without those of its status line, which is all that an ERR has.
+std::string_view without_status(const ReplyPiece& piece) {
+    return piece.bytes.substr(piece.first ? piece.bytes.find('\n') + 1 : 0);
+}
 
 }  // namespace
 
 Result<bool> run_lines(RetryingConnection& peer, int input_fd, int output_fd) {
     // Connects first, so that a user who types the requests learns at once if no daemon is there.
     if (const auto connected = peer.connect(); !connected) return connected.error();
-    return LinesRun(peer, output_fd).answer(input_fd);
+    return LinesRun(peer, output_fd, render_unchanged).answer(input_fd);
 }
 
 Result<bool> run_line(RetryingConnection& peer, std::string line, int output_fd) {
-    LinesRun run(peer, output_fd);
+    LinesRun run(peer, output_fd, render_unchanged);
     run.ask(std::move(line));
     return run.answer(kNoInput);
 }
 
 Result<wire::StatusLine> print_answer(RetryingConnection& peer, std::string line, int output_fd) {
-    LinesRun run(peer, output_fd);
-    run.omit_status();
+    wire::StatusLine status;
+    LinesRun run(peer, output_fd, [&](const ReplyPiece& piece, std::string& output) -> Status {
+        if (piece.first) status = *piece.status;
+        output += without_status(piece);
+        return {};
+    });
     run.ask(std::move(line));
     if (const auto answered = run.answer(kNoInput); !answered) return answered.error();
-    return run.status();
+    return status;
+}
+
+Result<wire::StatusLine> print_table(RetryingConnection& peer, std::string line, ReplyTable table,
+                                     int output_fd) {
+    bool is_first = !table.first_request().empty();
+    wire::StatusLine first;
+    first.ok = true;
+    wire::StatusLine status;
+    LinesRun run(peer, output_fd, [&](const ReplyPiece& piece, std::string& output) -> Status {
+        if (is_first) {
+            if (piece.first) first = *piece.status;
+            table.take_first(without_status(piece));
+            is_first = !piece.last;
+            return {};
+        }
+        if (piece.first) status = *piece.status;
+        if (!first.ok || !status.ok) return {};
+        if (const auto before = first.field("generation");
+            !before.empty() && before != status.field("generation")) {
+            return conflict("the model was replaced while it was asked; ask again");
+        }
+        table.take(without_status(piece), output);
+        if (piece.last) table.finish(output);
+        return {};
+    });
+    if (is_first) run.ask(table.first_request());
+    run.ask(std::move(line));
+    if (const auto answered = run.answer(kNoInput); !answered) return answered.error();
+    return first.ok ? status : first;
 }
 
 }  // namespace gloved::client

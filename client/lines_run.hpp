@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "client/reply_table.hpp"
 #include "client/retrying_connection.hpp"
 #include "common/result.hpp"
 #include "common/wire/reply.hpp"
@@ -24,5 +25,11 @@ Result<bool> run_line(RetryingConnection& peer, std::string line, int output_fd)
 /// Sends one request `line`, which has no LF, and writes the lines of its text reply after the
 /// status line, which it returns; nothing of an ERR. Errors as run_lines.
 Result<wire::StatusLine> print_answer(RetryingConnection& peer, std::string line, int output_fd);
+
+/// As print_answer, but writes the reply as `table`, which was made for `line`. Before it sends the
+/// table's first request, if there is one; if that is refused, returns its status. Error besides:
+/// conflict, if the model was replaced between the two.
+Result<wire::StatusLine> print_table(RetryingConnection& peer, std::string line, ReplyTable table,
+                                     int output_fd);
 
 }  // namespace gloved::client

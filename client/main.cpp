@@ -24,11 +24,13 @@
 #include "client/look_up_notes.hpp"
 #include "client/original_session.hpp"
 #include "client/query_line.hpp"
+#include "client/reply_table.hpp"
 #include "client/retrying_connection.hpp"
 #include "common/program_main.hpp"
 #include "common/quoting.hpp"
 #include "common/result.hpp"
 #include "common/socket_places.hpp"
+#include "common/table_text.hpp"
 #include "common/terminal.hpp"
 #include "common/wire/request.hpp"
 
@@ -67,6 +69,7 @@ Examples:
   gloved-client '2 * ( paris - france ) + italy'   quotes for the shell
   gloved-client SIM king queen                     the cosine of two words
   gloved-client --json SIM king queen
+  gloved-client --format csv MATRIX king queen piano > cosines.csv
   gloved-client NEAR case=ignore unknown=skip SNAKE + qwfp
   gloved-client --retry 60 PING                    wait until the daemon answers
   gloved-client --lines < requests
@@ -111,14 +114,28 @@ int status_of(const Result<bool>& all_well) {
     return *all_well ? kDone : kFault;
 }
 
+/// The separator of --format; none if replies are to be printed as they come.
+std::optional<char> separator_of(const cli::CommandLine& line) {
+    if (!line.given("format")) return std::nullopt;
+    return line.choice<char>("format", {{"csv", kCsvSeparator}, {"tsv", kTsvSeparator}});
+}
+
+Result<wire::StatusLine> print(client::RetryingConnection& peer, const std::string& request,
+                               std::optional<char> separator) {
+    if (!separator) return client::print_answer(peer, request, STDOUT_FILENO);
+    auto table = client::ReplyTable::create(request, *separator);
+    if (!table) return table.error();
+    return client::print_table(peer, request, *std::move(table), STDOUT_FILENO);
+}
+
 int ask_once(const std::vector<std::string>& query, std::optional<std::size_t> count,
-             const client::PeerSettings& settings) {
+             std::optional<char> separator, const client::PeerSettings& settings) {
     auto request = client::query_line(query, count);
     if (!request) throw WrongUsage(request.error().message);
     if (const std::string note = client::note_on_verb(query); !note.empty()) kProgram.say(note);
     client::RetryingConnection peer(settings);
     if (settings.json) return status_of(client::run_line(peer, *std::move(request), STDOUT_FILENO));
-    const auto status = client::print_answer(peer, *request, STDOUT_FILENO);
+    const auto status = print(peer, *request, separator);
     if (!status) return fail(status.error().message);
     if (!status->ok) return fail(fmt::format("{}: {}", status->code, status->message));
     for (const std::string& note : client::look_up_notes(*request, *status)) kProgram.say(note);
@@ -169,6 +186,10 @@ cli::Options describe_options() {
         "seconds to keep trying if no daemon answers or it is busy or restarting; each reply "
         "starts the count again");
     add("count", cli::value("K", "10"), "number of words to print for EXPRESSION");
+    add("format", cli::value("csv|tsv"),
+        "print the answer as a table with headings, in which commas or TABs stand between cells "
+        "and words with quotes are quoted, as R, pandas and spreadsheets expect. Answers of MATRIX "
+        "and VEC get their words as labels");
     add("json", "print each reply, also a refusal, as a JSON object on one line of stdout");
     add("lines", "send each line of stdin as a request and print the replies in that order");
     add("health",
@@ -186,7 +207,8 @@ client::PeerSettings peer_settings(const cli::CommandLine& line) {
 
 /// Checks that the options go together.
 void check(const cli::CommandLine& line, bool has_query) {
-    line.excludes("health", {"lines", "json", "count", "retry"});
+    line.excludes("health", {"lines", "json", "count", "retry", "format"});
+    line.excludes("format", {"json", "lines"});
     if (has_query && line.given("health")) throw WrongUsage("--health takes no query");
     if (has_query && line.given("lines"))
         throw WrongUsage("--lines reads requests from stdin, not from arguments");
@@ -196,6 +218,7 @@ void check(const cli::CommandLine& line, bool has_query) {
                              ? "--count needs a query; with --lines write k= in each request"
                              : "--count needs a query; on stdin every answer has ten words");
     }
+    if (line.given("format")) throw WrongUsage("--format needs a query");
     if (line.given("json") && !line.given("lines"))
         throw WrongUsage("--json needs a query or --lines; the original protocol is plain text");
 }
@@ -224,7 +247,7 @@ int run_program(int argc, char** argv) {
         std::optional<std::size_t> count;
         if (line.given("count"))
             count = line.count("count", 1, std::numeric_limits<std::uint32_t>::max());
-        return ask_once(query, count, settings);
+        return ask_once(query, count, separator_of(line), settings);
     });
 }
 

@@ -68,6 +68,46 @@ TEST_F(ClientProgram, PrintsTheRepliesLines) {
     EXPECT_EQ(asked_, (Lines{"NEAR k=2 king - man"}));
 }
 
+TEST_F(ClientProgram, PrintsATable) {
+    const Finished near = ask(two_hits, {"--format", "csv", "--count", "2", "king"});
+    EXPECT_EQ(near.exit_code, 0) << near.err;
+    EXPECT_EQ(near.out, "word,score\nqueen,0.700000\nprince,0.600000\n");
+    EXPECT_EQ(asked_, (Lines{"NEAR k=2 king"}));
+
+    // Both replies must be of one model, or labels might not belong to their rows.
+    const auto with_generations = [](const char* of_has, const char* of_matrix) {
+        return [=](const std::string& line) {
+            const bool is_has = line.starts_with("HAS");
+            return Action{std::string("OK ") + (is_has ? "2" : "1") + " us=5 generation=" +
+                          (is_has ? std::string(of_has) + "\na\t0\n,\t1\n"
+                                  : std::string(of_matrix) + "\n1.000000\n")};
+        };
+    };
+    const std::vector<std::string> request = {"--format",     "csv", "MATRIX",
+                                              "unknown=skip", "a",   ","};
+    const Finished matrix = ask(with_generations("1", "1"), request);
+    EXPECT_EQ(matrix.out, "word,a,\",\"\na,,\n\",\",,1.000000\n");
+    EXPECT_EQ(asked_, (Lines{"HAS a ,", "MATRIX unknown=skip a ,"}));
+    const Finished replaced = ask(with_generations("1", "2"), request);
+    EXPECT_EQ(replaced.exit_code, 1);
+    EXPECT_EQ(replaced.out, "");
+    EXPECT_NE(replaced.err.find("the model was replaced while it was asked"), std::string::npos)
+        << replaced.err;
+
+    // Nothing can be labelled if HAS is refused.
+    const auto refuses_has = [](const std::string& line) {
+        return Action{line.starts_with("HAS") ? "ERR busy later\n" : "OK 1 us=5\n1.000000\n"};
+    };
+    const Finished busy = ask(refuses_has, request);
+    EXPECT_EQ(busy.exit_code, 1);
+    EXPECT_EQ(busy.out, "");
+    EXPECT_NE(busy.err.find("busy: later"), std::string::npos) << busy.err;
+
+    const Finished none = ask(two_hits, {"--format", "csv", "STATS"});
+    EXPECT_EQ(none.exit_code, 1);
+    EXPECT_NE(none.err.find("the answer to STATS is no table"), std::string::npos) << none.err;
+}
+
 TEST_F(ClientProgram, TellsAMonitorHowTheDaemonIs) {
     const auto stats = [](const std::string& health) {
         return [health](const std::string&) -> Action {
@@ -448,6 +488,9 @@ TEST_F(ClientProgram, WrongUsageExitsWithTwoBeforeConnecting) {
                                       {"--count", "18446744073709551616", "a"},
                                       {"--count", "3"},
                                       {"--count", "3", "PING"},
+                                      {"--format", "csv"},
+                                      {"--format", "xlsx", "a"},
+                                      {"--format", "csv", "--json", "a"},
                                       {"--timeout", "0", "a"},
                                       {"--timeout", "nan", "a"},
                                       {"--timeout", "-1", "a"},

@@ -20,5 +20,5 @@ gloved_add_test(client_test ONE_THREAD
   LABELS unit
   SOURCES client_input_lines_test.cpp client_original_protocol_test.cpp
     client_original_session_test.cpp client_query_line_test.cpp
-    client_reply_reader_test.cpp
+    client_reply_reader_test.cpp client_reply_table_test.cpp
   LIBRARIES gloved_client_lib gloved_common)

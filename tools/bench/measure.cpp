@@ -17,6 +17,7 @@
 
 #include "common/elapsed.hpp"
 #include "common/quoting.hpp"
+#include "common/table_text.hpp"
 
 namespace gloved::bench {
 namespace {
@@ -58,13 +59,6 @@ std::vector<double> sorted(std::vector<double> values) {
 std::size_t width(std::string_view text) {
     return static_cast<std::size_t>(std::ranges::count_if(
         text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
-std::string csv_cell(const std::string& text) {
-    if (text.find_first_of(",\"") == std::string::npos) return text;
-    std::string quoted = "\"";
-    for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
-    return quoted + '"';
 }
 
 }  // namespace
@@ -203,8 +197,8 @@ std::string Table::to_string(TableFormat format) const {
         std::string line;
         for (std::size_t c = 0; c < row.size(); ++c) {
             if (format == TableFormat::csv) {
-                if (c > 0) line += ',';
-                line += csv_cell(row[c]);
+                if (c > 0) line += kCsvSeparator;
+                append_cell(line, row[c], kCsvSeparator);
                 continue;
             }
             const std::size_t padding = widths[c] - width(row[c]);

@@ -1,0 +1,186 @@
+#include "client/reply_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/error_with.hpp"
+#include "common/expr/token.hpp"
+#include "common/quoting.hpp"
+#include "common/table_text.hpp"
+
+namespace gloved::client {
+namespace {
+
+using wire::Verb;
+
+/// HAS for the words of a MATRIX or VEC, as they were typed, with what decides how they are found.
+std::string has_request(std::string_view line) {
+    std::string request = "HAS";
+    expr::Tokenizer tokens(line);
+    static_cast<void>(tokens.next());
+    for (auto option = tokens.next_option(); option && *option; option = tokens.next_option()) {
+        const auto& [name, value] = **option;
+        if (name == "model") request += fmt::format(" model={}", printable(value, value.size()));
+        if (name == "case") request += " case=" + value;
+    }
+    const auto words = tokens.take_all();
+    const char* const begin = words->front().typed.data();
+    request += ' ';
+    request += line.substr(static_cast<std::size_t>(begin - line.data()));
+    return request;
+}
+
+/// Calls `take` with each line that ends in `bytes`, and keeps the rest in `partial`.
+template <class Take>
+void for_each_line(std::string_view bytes, std::string& partial, Take take) {
+    for (std::size_t end = bytes.find('\n'); end != std::string_view::npos;
+         end = bytes.find('\n')) {
+        const std::string_view line = bytes.substr(0, end);
+        if (partial.empty()) {
+            take(line);
+        } else {
+            take(partial += line);
+            partial.clear();
+        }
+        bytes.remove_prefix(end + 1);
+    }
+    partial += bytes;
+}
+
+}  // namespace
+
+Result<ReplyTable> ReplyTable::create(std::string_view line, char separator) {
+    const auto request = wire::parse_request(line);
+    if (!request) return request.error();
+    ReplyTable table(separator);
+    table.describe(*request);
+    if (table.headings_.empty()) {
+        return bad_request("the answer to {} is no table; leave --format out",
+                           wire::verb_name(request->verb));
+    }
+    if (request->verb == Verb::matrix || request->verb == Verb::vec)
+        table.first_request_ = has_request(line);
+    return table;
+}
+
+void ReplyTable::describe(const wire::Request& request) {
+    verb_ = request.verb;
+    const auto add_fields = [&] {
+        for (const wire::Field field : request.options.fields)
+            headings_.emplace_back(wire::name_of(field));
+    };
+    const auto compare = [&](const char* heading) {
+        headings_ = {"a", "b", heading};
+        add_label({request.arguments[0].text, request.arguments[1].text});
+        add_fields();
+    };
+    switch (request.verb) {
+        case Verb::near:
+        case Verb::nearvec:
+        case Verb::analogy:
+            headings_ = {"word", "score"};
+            return add_fields();
+        case Verb::odd:
+            headings_ = {"word", "score"};
+            return;
+        case Verb::prefix:
+            headings_ = {"word"};
+            return add_fields();
+        case Verb::sim:
+            return compare("score");
+        case Verb::dist:
+            return compare("distance");
+        case Verb::rank:
+            return compare("rank");
+        case Verb::matrix:
+        case Verb::vec:
+        case Verb::has:
+            break;
+        default:
+            return;
+    }
+    headings_ = {"word"};
+    for (const std::string& word : request.words) add_label({word});
+    if (request.verb == Verb::matrix) {
+        headings_.insert(headings_.end(), request.words.begin(), request.words.end());
+    } else if (request.verb == Verb::has) {
+        headings_.emplace_back("known");
+        if (!request.options.within.empty()) headings_.emplace_back("within");
+        add_fields();
+    } else if (request.options.encoding == wire::Encoding::decimal) {
+        is_vectors_ = true;
+    } else {
+        headings_.emplace_back("vector_base64");
+    }
+}
+
+void ReplyTable::add_label(std::initializer_list<std::string_view> cells) {
+    append_row(labels_.emplace_back(), cells, separator_);
+    labels_.back().back() = separator_;
+    label_cells_ = cells.size();
+}
+
+void ReplyTable::take_first(std::string_view bytes) {
+    for_each_line(bytes, partial_,
+                  [&](std::string_view line) { known_.push_back(line.ends_with("\t1")); });
+}
+
+void ReplyTable::take(std::string_view bytes, std::string& out) {
+    for_each_line(bytes, partial_, [&](std::string_view line) { add_line(line, out); });
+}
+
+void ReplyTable::finish(std::string& out) {
+    if (!is_begun_) add_line({}, out);
+    add_missing_rows(out);
+}
+
+void ReplyTable::add_line(std::string_view line, std::string& out) {
+    if (!std::exchange(is_begun_, true)) {
+        if (!first_request_.empty()) known_.resize(labels_.size(), true);
+        lacks_words_ = std::ranges::find(known_, false) != known_.end();
+        if (is_vectors_) {
+            const auto columns = std::ranges::count(line, '\t') + 1;
+            for (std::ptrdiff_t i = 0; i < columns; ++i) headings_.push_back(fmt::format("v{}", i));
+        }
+        for (const std::string& heading : headings_) {
+            append_cell(out, heading, separator_);
+            out += separator_;
+        }
+        out.back() = '\n';
+    }
+    if (line.empty()) return;
+    add_missing_rows(out);
+    // The label is the word as it was typed; the reply may have it in quotes.
+    if (verb_ == Verb::has) line.remove_prefix(line.find('\t') + 1);
+    add_row(line, out);
+}
+
+void ReplyTable::add_missing_rows(std::string& out) {
+    while (row_ < known_.size() && !known_[row_]) add_row(std::nullopt, out);
+}
+
+void ReplyTable::add_row(std::optional<std::string_view> line, std::string& out) {
+    if (row_ < labels_.size()) out += labels_[row_];
+    ++row_;
+    if (line && (is_vectors_ || (verb_ == Verb::matrix && !lacks_words_))) {
+        // Numbers, as many as there are headings: no cell needs a look.
+        const auto begin = static_cast<std::ptrdiff_t>(out.size());
+        out += *line;
+        std::replace(out.begin() + begin, out.end(), '\t', separator_);
+        out += '\n';
+        return;
+    }
+    for (std::size_t column = 0; column + label_cells_ < headings_.size(); ++column) {
+        if (line && !(verb_ == Verb::matrix && !known_[column])) {
+            const std::size_t end = std::min(line->find('\t'), line->size());
+            append_cell(out, line->substr(0, end), separator_);
+            line->remove_prefix(std::min(end + 1, line->size()));
+        }
+        out += separator_;
+    }
+    out.back() = '\n';
+}
+
+}  // namespace gloved::client
