@@ -631,6 +631,9 @@ TEST_F(NeighborsOutput, HasTheStoredListsInEachFormat) {
               "north\tnorth-east\t0.707107\nnorth\teast\t0.000000\nnorth\tzero\t0.000000\n"
               "north-east\teast\t0.707107\nnorth-east\tnorth\t0.707107\n"
               "north-east\tzero\t0.000000\n");
+    EXPECT_EQ(find({"--output", "-", "--k", "1", "--format", "csv"}).out,
+              "word,neighbour,score\neast,north-east,0.707107\nnorth,north-east,0.707107\n"
+              "north-east,east,0.707107\nzero,,\n");
     EXPECT_EQ(find({"--output", "-", "--k", "1", "--format", "edges"}).out,
               "0\t2\t0.707107\n1\t2\t0.707107\n2\t0\t0.707107\n");
     ASSERT_EQ(find({"--output", dir_ / "o.ivecs", "--k", "2"}).exit_code, 0);
@@ -650,9 +653,11 @@ TEST_F(NeighborsOutput, SaysThatANameIsNotThatOfItsForm) {
         return finished.err.find(fmt::format("{}: TABs stand between its values, not commas",
                                              dir_ / name)) != std::string::npos;
     };
-    EXPECT_TRUE(said({}, "o.csv"));
-    EXPECT_TRUE(said({"--queries", "-"}, "o.csv"));
-    EXPECT_TRUE(said({"--hubs"}, "o.csv"));
+    EXPECT_TRUE(said({"--format", "tsv"}, "o.csv"));
+    EXPECT_TRUE(said({"--queries", "-", "--format", "edges"}, "o.csv"));
+    EXPECT_FALSE(said({}, "o.csv"));
+    EXPECT_FALSE(said({"--queries", "-"}, "o.csv"));
+    EXPECT_FALSE(said({"--hubs"}, "o.csv"));
     EXPECT_FALSE(said({"--format", "npy"}, "o.csv"));
     EXPECT_FALSE(said({}, "o.tsv"));
 }
@@ -691,6 +696,11 @@ TEST_F(NeighborsOutput, TellsOfHubsPairsAndOtherModels) {
               "2\tnorth-east\n1\teast\n");
     ASSERT_EQ(find({"--hubs", "--k", "1", "--output", dir_ / "hubs"}).exit_code, 0);
     EXPECT_EQ(read_file(dir_ / "hubs"), "2\tnorth-east\n1\teast\n0\tzero\n0\tnorth\n");
+    ASSERT_EQ(find({"--hubs", "--k", "1", "--output", dir_ / "hubs.csv"}).exit_code, 0);
+    EXPECT_EQ(read_file(dir_ / "hubs.csv"),
+              "occurrences,word\n2,north-east\n1,east\n0,zero\n0,north\n");
+    EXPECT_EQ(find({"--mutual", "--k", "1", "--output", "-", "--format", "csv"}).out,
+              "word,neighbour,score\neast,north-east,0.707107\n");
     EXPECT_EQ(find({"--mutual", "--k", "1", "--output", "-"}).out, "east\tnorth-east\t0.707107\n");
     EXPECT_EQ(find({"--mutual", "--k", "1", "--output", "-", "--format", "edges"}).out,
               "0\t2\t0.707107\n");

@@ -12,6 +12,7 @@
 #include "common/error_with.hpp"
 #include "common/npy.hpp"
 #include "common/output_file.hpp"
+#include "common/table_text.hpp"
 #include "kernels/row_pairs.hpp"
 
 namespace gloved::neighbors {
@@ -44,6 +45,12 @@ class Text {
     Status add(fmt::format_string<Arguments...> line, Arguments&&... arguments) {
         fmt::format_to(std::back_inserter(text_), line, std::forward<Arguments>(arguments)...);
         return text_.size() < kPieceBytes ? Status() : flush();
+    }
+    /// Adds a number and a word, as a table (table_text) if `is_table`.
+    Status add_word(std::size_t number, std::string_view word, bool is_table) {
+        if (!is_table) return add("{}\t{}\n", number, word);
+        append_row(text_, {fmt::format_int(number).c_str(), word}, kCsvSeparator);
+        return add("");
     }
     Status finish() {
         if (Status flushed = flush(); !flushed) return flushed;
@@ -180,8 +187,12 @@ Status write_hubs(const Model& model, const Neighbors& neighbors, std::size_t k,
         if (!added) return added;
         rows.resize(std::min(shown, rows.size()));
     }
+    const bool is_table = list_format_of(path) == ListFormat::csv;
+    if (is_table) {
+        if (Status added = text->add("occurrences,word\n"); !added) return added;
+    }
     for (const Row row : rows) {
-        if (Status added = text->add("{}\t{}\n", occurrences[row], model.key(row)); !added)
+        if (Status added = text->add_word(occurrences[row], model.key(row), is_table); !added)
             return added;
     }
     return text->finish();
@@ -200,7 +211,8 @@ Status write_mutual(const Model& model, const Neighbors& neighbors, std::size_t 
         return added ? text->finish() : added;
     }
     const ListText lines(model, output.format, 1);
-    std::string line;
+    std::string line = lines.head(pairs.size());
+    if (Status added = text->add("{}", line); !added) return added;
     for (const auto& [a, b] : pairs) {
         const kernels::Hit hit{b, kernels::cosine(model, a, b)};
         line.clear();
@@ -243,8 +255,12 @@ Status write_comparison(const Model& model, const Neighbors& neighbors, const Mo
         });
         agreements.resize(std::min(shown, count));
     }
+    const bool is_table = list_format_of(path) == ListFormat::csv;
+    if (is_table) {
+        if (Status added = text->add("shared,word\n"); !added) return added;
+    }
     for (const Agreement& agreement : agreements) {
-        Status added = text->add("{}\t{}\n", agreement.shared, model.key(agreement.row));
+        Status added = text->add_word(agreement.shared, model.key(agreement.row), is_table);
         if (!added) return added;
     }
     return text->finish();

@@ -51,18 +51,20 @@ std::vector<Agreement> compare_lists(const format::Model& model, const format::N
                                      const format::Neighbors& other_neighbors, std::size_t k);
 
 /// Writes the hubs: with a path of «-», the figures of Hubness and then the `shown` words with the
-/// most occurrences; otherwise a line of occurrences and word for every word, most first. Words of
-/// equal numbers stand in the order of their frequency ranks. Errors: io, conflict, interrupted.
+/// most occurrences; otherwise a line of occurrences and word for every word, most first, as a
+/// table if the path ends with «.csv». Words of equal numbers stand in the order of their frequency
+/// ranks. Errors: io, conflict, interrupted.
 Status write_hubs(const format::Model& model, const format::Neighbors& neighbors, std::size_t k,
                   std::size_t shown, const std::string& path, const std::atomic<bool>& stop);
 
-/// Writes the mutual neighbours: tsv and edges with scores, npy of shape (pairs, 2), int32; not
-/// ivecs. Errors: io, conflict, interrupted.
+/// Writes the mutual neighbours: csv, tsv and edges with scores, npy of shape (pairs, 2), int32;
+/// not ivecs. Errors: io, conflict, interrupted.
 Status write_mutual(const format::Model& model, const format::Neighbors& neighbors, std::size_t k,
                     const ListOutput& output, const std::atomic<bool>& stop);
 
 /// Writes how two models' lists agree: with a path of «-», figures and then the `shown` words that
-/// share the fewest; otherwise a line of shared neighbours and word for every word in both. Errors:
+/// share the fewest; otherwise a line of shared neighbours and word for every word in both, as a
+/// table if the path ends with «.csv». Errors:
 /// io, conflict, interrupted; mismatch, if the models have no words in common.
 Status write_comparison(const format::Model& model, const format::Neighbors& neighbors,
                         const format::Model& other, const format::Neighbors& other_neighbors,

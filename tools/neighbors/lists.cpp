@@ -9,6 +9,7 @@
 #include "common/error_with.hpp"
 #include "common/npy.hpp"
 #include "common/progress.hpp"
+#include "common/table_text.hpp"
 #include "common/wire/reply.hpp"
 #include "kernels/row_pairs.hpp"
 #include "tools/source/ordered_pipeline.hpp"
@@ -49,12 +50,14 @@ Status read_list(const Model& model, const Neighbors& neighbors, std::size_t row
 }  // namespace
 
 ListFormat list_format_of(std::string_view path) {
+    if (path.ends_with(".csv")) return ListFormat::csv;
     if (path.ends_with(".npy")) return ListFormat::npy;
     if (path.ends_with(".ivecs")) return ListFormat::ivecs;
     return ListFormat::tsv;
 }
 
 std::string ListText::head(std::size_t lists) const {
+    if (format_ == ListFormat::csv) return "word,neighbour,score\n";
     if (format_ != ListFormat::npy) return {};
     const std::size_t shape[] = {lists, k_};
     return npy::make_header("<i4", shape);
@@ -63,6 +66,15 @@ std::string ListText::head(std::size_t lists) const {
 void ListText::append(std::string& out, std::size_t number, std::string_view name,
                       std::span<const Hit> hits) const {
     hits = hits.first(std::min(k_, hits.size()));
+    if (format_ == ListFormat::csv) {
+        for (const Hit& hit : hits) {
+            std::string score;
+            wire::append_score(score, hit.score);
+            append_row(out, {name, model_.key(hit.row), score}, kCsvSeparator);
+        }
+        if (hits.empty()) append_row(out, {name, "", ""}, kCsvSeparator);
+        return;
+    }
     if (has_scores()) {
         for (const Hit& hit : hits) {
             if (format_ == ListFormat::tsv) {

@@ -19,17 +19,18 @@ namespace gloved::neighbors {
 /// How lists are written. Where a list is shorter than k, npy and ivecs have −1 behind its end.
 enum class ListFormat {
     tsv,    ///< a line per neighbour: name of the query, word, score; TABs between
+    csv,    ///< the same as a table (table_text); a query without neighbours has a line too
     edges,  ///< the same with numbers: the query's, from 0, and the neighbour's row
     npy,    ///< a NumPy array of row numbers, int32, shape (queries, k)
     ivecs,  ///< for each query an int32 k, then k row numbers, int32; little-endian
 };
 
-/// The format that a file's name suggests: npy or ivecs by its end, otherwise tsv.
+/// The format that a file's name suggests: csv, npy or ivecs by its end, otherwise tsv.
 ListFormat list_format_of(std::string_view path);
 
 /// Whether a format is lines of text, with scores.
 inline bool is_text(ListFormat format) {
-    return format == ListFormat::tsv || format == ListFormat::edges;
+    return format != ListFormat::npy && format != ListFormat::ivecs;
 }
 
 /// Where lists go, and how.

@@ -49,7 +49,7 @@ Examples:
   gloved-neighbors models/glove
   gloved-neighbors --engine cuda --k 100 models/glove
   gloved-neighbors --output - models/glove | grep '^king'
-  gloved-neighbors --queries words.txt --output answers.tsv models/glove
+  gloved-neighbors --queries words.txt --output answers.csv models/glove
   gloved-neighbors --queries q.fvecs --k 100 --output truth.ivecs models/glove
   gloved-neighbors --hubs models/glove
   gloved-neighbors --compare models/glove-2024 models/glove
@@ -88,10 +88,11 @@ cli::Options describe_options() {
     add("output", cli::value("FILE"),
         "write the neighbours of every word to FILE, from the file neighbors in the model, which "
         "is made and stored first if it is not there and this user may write it; - is stdout");
-    add("format", cli::value("tsv|edges|npy|ivecs"),
-        "with --output: lines of word, neighbour and score, with TABs between, no headings and no "
-        "quotes around words; lines of their row numbers and the score; a NumPy array of row "
-        "numbers, int32; or the same as records of k and k numbers. "
+    add("format", cli::value("csv|tsv|edges|npy|ivecs"),
+        "with --output: a table of word, neighbour and score, with headings, and words with quotes "
+        "or commas quoted, as R, pandas and spreadsheets expect; the same with TABs between, no "
+        "headings and no quotes; lines of row numbers and the score; a NumPy array of row numbers, "
+        "int32; or the same as records of k and k numbers. "
         "Behind the end of a shorter list is -1 (default: by the name of FILE, else tsv)");
     add("queries", cli::value("FILE"),
         "write the neighbours of these queries to --output instead, and store nothing; - is "
@@ -135,7 +136,8 @@ void read_output(const cli::CommandLine& line, CommandSettings& read) {
     if (!path.empty()) {
         read.output = {path, neighbors::list_format_of(path)};
         if (line.given("format")) {
-            read.output->format = line.choice<ListFormat>("format", {{"tsv", ListFormat::tsv},
+            read.output->format = line.choice<ListFormat>("format", {{"csv", ListFormat::csv},
+                                                                     {"tsv", ListFormat::tsv},
                                                                      {"edges", ListFormat::edges},
                                                                      {"npy", ListFormat::npy},
                                                                      {"ivecs", ListFormat::ivecs}});
@@ -175,13 +177,13 @@ CommandSettings read_settings(const cli::CommandLine& line) {
     const bool tells = read.hubs || !read.compare.empty();
     if (line.given("show") && (!tells || read.output))
         throw WrongUsage("--show needs --hubs or --compare, and no --output");
-    if (tells && read.output && read.output->format != neighbors::ListFormat::tsv) {
+    if (tells && read.output && !neighbors::is_text(read.output->format)) {
         throw WrongUsage(fmt::format("--hubs and --compare write text, which '{}' is no name for",
                                      read.output->path));
     }
     read.shown = line.count("show", 0, format::kMaxRows);
     if (read.mutual && (!read.output || read.output->format == neighbors::ListFormat::ivecs))
-        throw WrongUsage("--mutual needs --output, as tsv, edges or npy");
+        throw WrongUsage("--mutual needs --output, as csv, tsv, edges or npy");
     return read;
 }
 
@@ -208,7 +210,8 @@ Status perform(const CommandSettings& asked, const std::atomic<bool>& stop) {
     const auto model = format::Model::open(settings.model_dir);
     if (!model) return model.error();
     const auto say = [](const std::string& message) { kProgram.say(message); };
-    if (asked.output && neighbors::is_text(asked.output->format)) {
+    if (asked.output && neighbors::is_text(asked.output->format) &&
+        asked.output->format != neighbors::ListFormat::csv) {
         const std::string note = describe_wrong_name(asked.output->path, '\t');
         if (!note.empty()) say(note);
     }
