@@ -21,7 +21,7 @@ _gloved_options() {
             --idle-timeout=@other --write-timeout=@other --drain-timeout=@other \
             --log-level=debug,info,warning,error --access-log=on,off --check --stop-at-eof ;;
         gloved-client) echo --socket=@file --timeout=@other --retry=@other --count=@other \
-            --json --lines --health ;;
+            --format=csv,tsv --json --lines --health ;;
         gloved-convert) echo \
             --format=auto,glove,norms,word2vec,word2vec-bin,fasttext,npy,safetensors \
             --dim=@other --member=@other --words=@file --tensor=@other --limit=@other \
@@ -38,12 +38,13 @@ _gloved_options() {
             :analogies,pairs :@file ;;
         gloved-matmin) echo --op=min,max,minmax --type=float64,float32,int32 \
             --engine=auto,cuda,cpu --times --threads=@other --member=@other :@file ;;
-        gloved-distmat) echo --metric=sqeuclidean,euclidean,cosine --engine=auto,cuda,cpu \
-            --model=@directory --top=@other --threads=@other --simd=avx512,avx2,neon,baseline \
-            --device=@other --member=@other --times :@file :@file ;;
+        gloved-distmat) echo --metric=sqeuclidean,euclidean,cosine,similarity \
+            --format=text,csv,tsv,npy --engine=auto,cuda,cpu --model=@directory --top=@other \
+            --threads=@other --simd=avx512,avx2,neon,baseline --device=@other --member=@other \
+            --times :@file :@file ;;
         gloved-neighbors) echo --k=@other --engine=auto,cuda,cpu --threads=@other --device=all \
             --gpu-memory=@other --parts=@directory --part=@other --join --output=@file \
-            --format=tsv,edges,npy,ivecs --queries=@file \
+            --format=csv,tsv,edges,npy,ivecs --queries=@file \
             --query-format=words,glove,numbers,fvecs --hubs --mutual --compare=@directory \
             --show=@other --times :@directory ;;
         gloved-neighbors-mpi) echo --k=@other --engine=auto,cuda,cpu --threads=@other \

@@ -116,6 +116,32 @@ TEST_F(Distmat, PrintsAMatrixOfText) {
               "0 1 8.6736174e-19\n1");
 }
 
+TEST_F(Distmat, PrintsTablesAndSimilarities) {
+    const std::string points = "0 2\n7 0\n0 -1\n";
+    EXPECT_EQ(distmat({"--metric", "similarity", "-", "-"}, points).out, "1 0 -1\n0 1 0\n-1 0 1\n");
+    EXPECT_EQ(distmat({"--metric", "similarity", "--format", "csv", "-", "-"}, points).out,
+              "row,0,1,2\n0,1,0,-1\n1,0,1,0\n2,-1,0,1\n");
+    EXPECT_EQ(
+        distmat({"--metric", "similarity", "--top", "2", "--format", "csv", "-", "-"}, points).out,
+        "row,neighbour,similarity\n0,1,0\n0,2,-1\n1,0,0\n1,2,0\n2,1,0\n2,0,-1\n");
+    EXPECT_EQ(distmat({"--top", "1", "--format", "tsv", "-", "-"}, "0\n1\n").out,
+              "row\tneighbour\tdistance\n0\t1\t1\n1\t0\t1\n");
+    EXPECT_EQ(distmat({"--format", "npy", "-", "-"}, points).exit_code, 2);
+
+    // An array has the same numbers, also in the mirrors of its blocks.
+    const auto array = [&](std::vector<std::string> options) {
+        options.insert(options.end(), {"--metric", "similarity", "-", dir_ / "o.npy"});
+        EXPECT_EQ(distmat(options, points).exit_code, 0);
+        return read_file(dir_ / "o.npy");
+    };
+    const std::string whole = array({});
+    std::vector<float> numbers(9);
+    std::memcpy(numbers.data(), whole.data() + whole.size() - 36, 36);
+    EXPECT_EQ(numbers, (std::vector<float>{1, 0, -1, 0, 1, 0, -1, 0, 1}));
+    EXPECT_EQ(array({"--block", "1"}), whole);
+    EXPECT_NE(array({"--top", "1"}).find("'similarity', '<f4'"), std::string::npos);
+}
+
 TEST_F(Distmat, SaysThatANameIsNotThatOfItsForm) {
     const auto said = [&](std::vector<std::string> options, const std::string& name) {
         options.insert(options.end(), {"-", dir_ / name});
@@ -124,9 +150,13 @@ TEST_F(Distmat, SaysThatANameIsNotThatOfItsForm) {
         const std::string line = done.err.substr(0, done.err.find(';'));
         return line.substr(std::min(line.size(), line.rfind('/') + 1));
     };
-    EXPECT_EQ(said({}, "o.csv"), "o.csv: blanks stand between its values, not commas");
+    EXPECT_EQ(said({"--format", "text"}, "o.csv"),
+              "o.csv: blanks stand between its values, not commas");
     EXPECT_EQ(said({}, "o.tsv"), "o.tsv: blanks stand between its values, not TABs");
-    EXPECT_EQ(said({"--top", "1"}, "o.csv"), "o.csv: TABs stand between its values, not commas");
+    EXPECT_EQ(said({"--top", "1", "--format", "text"}, "o.csv"),
+              "o.csv: TABs stand between its values, not commas");
+    EXPECT_EQ(said({}, "o.csv").substr(0, 18), "o.csv: all distanc");
+    EXPECT_EQ(said({"--format", "tsv"}, "o.tsv").substr(0, 18), "o.tsv: all distanc");
     EXPECT_EQ(said({"--top", "1"}, "o.tsv").substr(0, 18), "o.tsv: the 1 neare");
     EXPECT_EQ(said({}, "o.txt").substr(0, 18), "o.txt: all distanc");
 }

@@ -20,6 +20,7 @@
 #include "common/npy.hpp"
 #include "common/output_file.hpp"
 #include "common/progress.hpp"
+#include "common/table_text.hpp"
 #include "kernels/distance/prepare.hpp"
 #include "kernels/distance/registry.hpp"
 #include "kernels/thread_pool.hpp"
@@ -42,14 +43,15 @@ constexpr std::size_t kStripBytes = std::size_t{64} << 20;
 constexpr std::size_t kStripRows = 192;  // whole tiles
 /// Bytes of distances that a thread prints or ranks at a time.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 18;
-/// Maximum of characters of a distance: «1.17549435e-38»; no sign.
+/// Maximum of characters of a distance or similarity: «-1.17549435e-38».
 constexpr std::size_t kMaxNumberBytes = 16;
 /// With more rows, distances and header would exceed 2^63 bytes.
 constexpr std::size_t kMaxRows = 1'500'000'000;
 constexpr ProgressUnit kDistances = {"M distances", 1'000'000};
 
-std::string_view name_of(Metric metric) {
-    switch (metric) {
+std::string_view name_of(const DistmatOptions& options) {
+    if (options.is_similarity) return "similarity";
+    switch (options.metric) {
         case Metric::sqeuclidean:
             break;
         case Metric::euclidean:
@@ -86,7 +88,29 @@ class Writer {
     double computing_ms() const { return computing_ms_; }
 
   private:
-    bool is_npy() const { return std::string_view(options_.output).ends_with(".npy"); }
+    bool is_npy() const { return options_.format == Format::npy; }
+    bool is_table() const {
+        return options_.format == Format::csv || options_.format == Format::tsv;
+    }
+    char table_separator() const {
+        return options_.format == Format::csv ? kCsvSeparator : kTsvSeparator;
+    }
+    std::string_view name_of_rows() const { return matrix_.words().empty() ? "row" : "word"; }
+    std::string_view name_of_values() const {
+        return options_.is_similarity ? "similarity" : "distance";
+    }
+
+    /// Appends a row's word or number; as a cell of a table, if the output is one.
+    void append_name(std::string& text, std::size_t row) const {
+        const auto& words = matrix_.words();
+        if (words.empty()) {
+            text += fmt::format_int(row).c_str();
+        } else if (is_table()) {
+            append_cell(text, words[row], table_separator());
+        } else {
+            text += words[row];
+        }
+    }
 
     /// Computes blocks on and above the diagonal, each with its mirror.
     Status write_array() {
@@ -122,14 +146,27 @@ class Writer {
     }
 
     Status write_text() {
-        return for_each_row([&](std::size_t, std::span<const float> row, std::string& text,
+        const char separator = is_table() ? table_separator() : ' ';
+        if (is_table()) {
+            std::string headings(name_of_rows());
+            for (std::size_t row = 0; row < rows_; ++row) {
+                headings += separator;
+                append_name(headings, row);
+            }
+            if (Status written = output_.write(headings + '\n'); !written) return written;
+        }
+        return for_each_row([&](std::size_t number, std::span<const float> row, std::string& text,
                                 std::vector<Neighbour>&) {
+            if (is_table()) {
+                append_name(text, number);
+                text += separator;
+            }
             const std::size_t before = text.size();
             text.resize(before + row.size() * (kMaxNumberBytes + 1));
             char* at = text.data() + before;
             for (const float distance : row) {
                 at = std::to_chars(at, at + kMaxNumberBytes, distance).ptr;
-                *at++ = ' ';
+                *at++ = separator;
             }
             at[-1] = '\n';
             text.resize(static_cast<std::size_t>(at - text.data()));
@@ -140,32 +177,32 @@ class Writer {
         const std::size_t count = std::min(options_.top, rows_ - 1);
         if (is_npy()) {
             const std::size_t shape[] = {rows_, count};
-            const std::string header =
-                npy::make_header("[('index', '<i8'), ('distance', '<f4')]", shape);
+            const std::string header = npy::make_header(
+                fmt::format("[('index', '<i8'), ('{}', '<f4')]", name_of_values()), shape);
             if (Status written = output_.write(header); !written) return written;
         }
-        const auto& words = matrix_.words();
-        const auto append_name = [&](std::string& text, std::size_t row) {
-            if (words.empty()) {
-                text += fmt::format_int(row).c_str();
-            } else {
-                text += words[row];
-            }
-        };
+        if (is_table()) {
+            std::string headings;
+            append_row(headings, {name_of_rows(), "neighbour", name_of_values()},
+                       table_separator());
+            if (Status written = output_.write(headings); !written) return written;
+        }
+        const char separator = is_table() ? table_separator() : '\t';
         return for_each_row([&](std::size_t row, std::span<const float> distances,
                                 std::string& text, std::vector<Neighbour>& nearest) {
             find_nearest(distances, row, count, nearest);
             for (const auto& [index, distance] : nearest) {
+                const float value = options_.is_similarity ? 1 - distance : distance;
                 if (is_npy()) {
                     text.append(reinterpret_cast<const char*>(&index), sizeof index);
-                    text.append(reinterpret_cast<const char*>(&distance), sizeof distance);
+                    text.append(reinterpret_cast<const char*>(&value), sizeof value);
                     continue;
                 }
                 append_name(text, row);
-                text += '\t';
+                text += separator;
                 append_name(text, static_cast<std::size_t>(index));
-                text += '\t';
-                append_number(text, distance);
+                text += separator;
+                append_number(text, value);
                 text += '\n';
             }
         });
@@ -215,8 +252,21 @@ class Writer {
                float* mirror, std::size_t mirror_stride) {
         const auto begun = Clock::now();
         Status done = engine_.run(rectangle, out, stride, mirror, mirror_stride);
+        if (options_.is_similarity && options_.top == 0) {
+            make_similarities(out, rectangle.rows, rectangle.columns, stride);
+            if (mirror != nullptr)
+                make_similarities(mirror, rectangle.columns, rectangle.rows, mirror_stride);
+        }
         computing_ms_ += ms_since(begun);
         return done;
+    }
+
+    /// Replaces cosine distances by cosines. Engines know distances alone, which lose nothing for
+    /// near rows; so every engine gives the same bits here too.
+    static void make_similarities(float* out, std::size_t rows, std::size_t columns,
+                                  std::size_t stride) {
+        for (std::size_t row = 0; row < rows; ++row, out += stride)
+            for (std::size_t column = 0; column < columns; ++column) out[column] = 1 - out[column];
     }
 
     const DistmatOptions& options_;
@@ -243,14 +293,21 @@ Result<Matrix> read(const DistmatOptions& options, const std::atomic<bool>& stop
 
 }  // namespace
 
+Format format_of(std::string_view path) {
+    if (path.ends_with(".npy")) return Format::npy;
+    return path.ends_with(".csv") ? Format::csv : Format::text;
+}
+
 Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
                const std::function<void(const std::string&)>& say) {
     const auto begun = Clock::now();
     // First: its errors should not come after a long read.
     auto output = OutputFile::create(options.output, stop);
     if (!output) return output.error();
-    const std::string note = describe_wrong_name(options.output, options.top == 0 ? ' ' : '\t');
-    if (!note.empty()) say(note);
+    if (options.format == Format::text) {
+        const std::string note = describe_wrong_name(options.output, options.top == 0 ? ' ' : '\t');
+        if (!note.empty()) say(note);
+    }
     const auto reading_begun = Clock::now();
     auto matrix = read(options, stop);
     if (!matrix) return matrix.error();
@@ -290,10 +347,10 @@ Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
     const double writing_ms = ms_since(writing_begun);
     const double seconds = seconds_since(begun);
     const std::string what = options.top == 0
-                                 ? "all distances"
+                                 ? options.is_similarity ? "all similarities" : "all distances"
                                  : fmt::format("the {} nearest", std::min(options.top, rows - 1));
     say(fmt::format("{}: {} of {} rows of {} numbers, {}, {} bytes; {}; {:.1f} s", options.output,
-                    what, rows, matrix->dim(), name_of(options.metric), output->bytes(),
+                    what, rows, matrix->dim(), name_of(options), output->bytes(),
                     engine->description(), seconds));
     if (options.times) {
         say(fmt::format(

@@ -28,10 +28,10 @@ may be plain, compressed by gzip, bzip2, xz or zstd, or a file in a zip or tar
 archive; - is stdin. With --model, INPUT has one word per line, and the rows are
 the words' vectors.
 
-OUTPUT is a NumPy array if its name ends in .npy, otherwise text; - is stdout,
-as text. Without --top it is a matrix of shape (rows, rows), float32, in text
-one row per line, with blanks between the numbers. There is no line of headings
-and there are no words: rows and columns are in the order of INPUT.
+OUTPUT is a NumPy array if its name ends in .npy, a table with labels for R,
+pandas and spreadsheets if it ends in .csv, otherwise text; - is stdout. Without
+--top it is a matrix of shape (rows, rows), float32, in the order of INPUT. Text
+has one row per line, with blanks between the numbers and without labels.
 
 )",
                                    R"(
@@ -41,7 +41,7 @@ Examples:
   printf '0 0\n3 4\n6 8\n' | gloved-distmat --metric euclidean - -
   gloved-distmat points.npy distances.npy
   gloved-distmat --top 10 points.txt.gz nearest.txt
-  gloved-distmat --model models/glove --metric cosine words.txt distances.npy
+  gloved-distmat --model models/glove --metric similarity words.txt cosines.csv
 
 Exit status:
   0  success
@@ -53,8 +53,13 @@ Exit status:
 cli::Options describe_options() {
     cli::Options options;
     cli::OptionAdder add(options.shown);
-    add("metric", cli::value("sqeuclidean|euclidean|cosine", "sqeuclidean"),
-        "distance: the sum of the squared differences, its square root, or 1 minus the cosine");
+    add("metric", cli::value("sqeuclidean|euclidean|cosine|similarity", "sqeuclidean"),
+        "distance: the sum of the squared differences, its square root, or 1 minus the cosine; or "
+        "instead of a distance the cosine itself, for which nearest is largest");
+    add("format", cli::value("text|csv|tsv|npy"),
+        "what OUTPUT is: text; a table with headings and labels, in which commas or TABs stand "
+        "between cells and words with quotes are quoted; or a NumPy array (default: by its name, "
+        "csv, npy or else text)");
     add("engine", cli::value("auto|cuda|cpu", "auto"),
         "what computes: a GPU (cuda) or the CPU; auto is cuda if it can run here, else cpu");
     add("model", cli::value("DIR"), "model made by gloved-convert, for the words in INPUT");
@@ -74,6 +79,17 @@ cli::Options describe_options() {
     return options;
 }
 
+distmat::Format read_format(const cli::CommandLine& line, const std::string& output) {
+    using distmat::Format;
+    if (!line.given("format")) return distmat::format_of(output);
+    const auto format = line.choice<Format>(
+        "format",
+        {{"text", Format::text}, {"csv", Format::csv}, {"tsv", Format::tsv}, {"npy", Format::npy}});
+    if (format == Format::npy && output == "-")
+        throw WrongUsage("a NumPy array needs a file for OUTPUT, not stdout");
+    return format;
+}
+
 distmat::DistmatOptions read_options(const cli::CommandLine& line) {
     using kernels::distance::Metric;
     constexpr std::uint64_t kMaxSize = std::numeric_limits<std::int64_t>::max();
@@ -84,7 +100,10 @@ distmat::DistmatOptions read_options(const cli::CommandLine& line) {
         throw WrongUsage("INPUT and OUTPUT are needed");
     options.metric = line.choice<Metric>("metric", {{"sqeuclidean", Metric::sqeuclidean},
                                                     {"euclidean", Metric::euclidean},
-                                                    {"cosine", Metric::cosine}});
+                                                    {"cosine", Metric::cosine},
+                                                    {"similarity", Metric::cosine}});
+    options.is_similarity = line.text("metric") == "similarity";
+    options.format = read_format(line, options.output);
     tools::refuse_old_engines(line, {"sequential", "global", "shared8", "shared16", "shared32"},
                               "distances");
     options.engine =
