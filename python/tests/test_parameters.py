@@ -364,8 +364,9 @@ def test_no_argument_of_keyed_vectors_becomes_another_request(
             known = {
                 "NEAR", "NEARVEC", "ANALOGY", "SIM", "RANK", "ODD", "HAS", "VEC", "PREFIX", "STATS",
                 "MODELS", "PING", '"', "(", ")", "+", "-", "*", "2.5", "2.0", "0.5", "7.0",
-                *(f"{option}=" for option in ("k", "top", "norm", "unknown", "case", "encoding",
-                                              "fields", "method", "base64", "model", "min")),
+                *(f"{option}=" for option in ("k", "top", "only", "norm", "unknown", "case",
+                                              "encoding", "fields", "method", "base64", "model",
+                                              "min")),
             }
             assert set(shape(line)) <= known, (what, line)
             assert not set(line) & set(b"\n\r\0"), what
