@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Callable, Iterator
 
@@ -26,6 +27,9 @@ LISTS = [
     for name in ("animals", "pets")
     for option in ("--list", f"{name}={REPOSITORY}/data/{name}.txt")
 ]
+
+# For a process to end, or a program.
+PATIENCE_SECONDS = 20
 
 sys.path[:0] = [str(REPOSITORY / name) for name in ("python", "tests/faults")]
 
@@ -74,6 +78,20 @@ def run_process(
     )
     assert b"Traceback" not in done.stderr, done.stderr.decode()
     return done
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process ends within some seconds."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < until:
+        try:
+            with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+                if file.read().rpartition(")")[2].split()[0] == "Z":
+                    return True
+        except OSError:
+            return True
+        time.sleep(0.01)
+    return False
 
 
 class Daemon(harness.Service):

@@ -17,9 +17,7 @@ import pytest
 import gloved
 import gloved.local
 import harness
-from conftest import REPOSITORY
-
-PATIENCE_SECONDS = 20
+from conftest import PATIENCE_SECONDS, REPOSITORY, is_gone
 
 
 @pytest.fixture(autouse=True)
@@ -36,20 +34,6 @@ def served(model_dir: Path) -> Iterator[gloved.LocalVectors]:
 
 def process_of(vectors: gloved.LocalVectors) -> int:
     return vectors._daemon._process.pid
-
-
-def is_gone(pid: int) -> bool:
-    """Whether a process ends within some seconds."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < until:
-        try:
-            with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-                if file.read().rpartition(")")[2].split()[0] == "Z":
-                    return True
-        except OSError:
-            return True
-        time.sleep(0.01)
-    return False
 
 
 def test_three_lines_from_a_download_to_an_answer(capsys: pytest.CaptureFixture[str]) -> None:

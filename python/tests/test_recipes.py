@@ -32,7 +32,7 @@ TIMEOUT_SECONDS = 60
 
 # What the page asks for takes minutes.
 SMALLER = ("COUNT = 1_000_000", "COUNT = 500")
-MANY = {"python": 21, "r": 2, "sh": 5}
+MANY = {"python": 22, "r": 2, "sh": 5}
 
 
 class Recipe(NamedTuple):
@@ -120,15 +120,16 @@ def test_recipe_prints_what_the_page_shows(
     skip_without(recipe)
     models = (f"glove={model_dir}", f"news={model_dir}")
     daemon = serve(*(option for model in models for option in ("--model", model)), *LISTS)
+    (tmp_path / "data").symlink_to(PROJECT / "data")
     if recipe.commands:
         shutil.copytree(model_dir, tmp_path / "models/glove")
-        (tmp_path / "data").symlink_to(PROJECT / "data")
         done = run("sh", recipe.commands, tmp_path, daemon.socket)
         assert done.returncode == 0, done.stderr
     if recipe.language != "sh":
         done = run(recipe.language, recipe.code.replace(*SMALLER), tmp_path, daemon.socket)
         assert done.returncode == 0, done.stderr
-        assert done.stderr == ""
+        # A conversion tells how it goes.
+        assert done.stderr == "" or "gloved.convert(" in recipe.code
     assert done.stdout == recipe.output
 
 
