@@ -248,6 +248,21 @@ TEST(Convert, LeavesFourReadOnlyFilesAndNothingElse) {
     EXPECT_TRUE(report["seconds"].contains("planes"));
 }
 
+TEST(Convert, SaysThatNeighborsWentWithTheOldModel) {
+    const TempDir dir;
+    const std::string note = fmt::format(
+        "gloved-convert: note: {0}: the model that it replaces had neighbors; run gloved-neighbors "
+        "{0} again\n",
+        dir / "m");
+    EXPECT_EQ(convert({"-", dir / "m"}, "a 1 2\nb 3 4\n").err.find("neighbors"), std::string::npos);
+    ASSERT_EQ(run({program("gloved-neighbors"), dir / "m"}).exit_code, 0);
+    EXPECT_EQ(convert({"--planes-only", dir / "m"}).err.find("neighbors"), std::string::npos);
+    EXPECT_EQ(convert({"-", dir / "m"}, "a nonsense\n").err.find("neighbors"), std::string::npos)
+        << "the old model is still there";
+    EXPECT_NE(convert({"-", dir / "m"}, "c 1 2\nd 3 4\n").err.find(note), std::string::npos);
+    EXPECT_EQ(convert({"-", dir / "m"}, "c 1 2\nd 3 4\n").err.find("neighbors"), std::string::npos);
+}
+
 TEST(Convert, LeavesPlanesOutWhereNoneAreWanted) {
     const TempDir dir;
     ASSERT_EQ(convert({"-", dir / "m"}, "a 1 2\nb 3 4\n").exit_code, 0);

@@ -524,6 +524,21 @@ Status write_staged_planes(const format::Staging& staging, const format::Header&
                         format::kPlanesFile, header, threads, stop);
 }
 
+/// Publishes the new model. Says which file of the old one it does not have.
+Status publish(format::Staging& staging, const std::string& model_dir,
+               const std::function<void(const std::string&)>& say) {
+    const std::string neighbors = model_dir + "/" + format::kNeighborsFile;
+    const bool had_neighbors = ::access(neighbors.c_str(), F_OK) == 0;
+    if (Status published = staging.publish(say); !published) return published;
+    if (had_neighbors) {
+        say(
+            fmt::format("note: {0}: the model that it replaces had neighbors; run "
+                        "gloved-neighbors {0} again",
+                        model_dir));
+    }
+    return {};
+}
+
 }  // namespace
 
 Result<source::Report> convert(const ConvertOptions& options, const std::atomic<bool>& stop,
@@ -591,7 +606,8 @@ Result<source::Report> convert(const ConvertOptions& options, const std::atomic<
     if (!reported) return reported.error();
 
     if (stop) return source::interrupted();
-    if (Status published = staging->publish(say); !published) return published.error();
+    if (Status published = publish(*staging, options.model_dir, say); !published)
+        return published.error();
     return report;
 }
 
