@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -383,6 +384,26 @@ TEST_F(VerifyAudit, SaysWhatIsWrong) {
                   reply["rejected_below"] = 0.999;
               })).find("rows that were not scored may be"),
               std::string::npos);
+}
+
+TEST_F(VerifyAudit, TellsAWrongAnswerFromAnUnsoundModel) {
+    const std::string answer = ask({"NEAR certify=1 k=2 w5"}).at(0) + "\n";
+    const std::string model = *dir_ / "damaged";
+    std::filesystem::copy(*dir_ / "model", model);
+    const auto verdict = [&](const std::string& replies) {
+        const Finished finished = run({program("gloved-verify"), "--audit", "-", model}, replies);
+        const std::size_t begin = finished.out.rfind(model + ": ");
+        return fmt::format("{} {}", finished.exit_code,
+                           finished.out.substr(begin + model.size() + 2));
+    };
+    const std::string sound = verdict(answer);
+    ASSERT_EQ(sound.find("0 sound, "), 0U) << sound;
+    const int checks = std::stoi(sound.substr(sound.find(',') + 1)) - 1;
+    EXPECT_EQ(verdict(answer + "OK 0\n"),
+              fmt::format("1 sound, {} checks; the answers are NOT confirmed\n", checks));
+    std::filesystem::remove(model + "/report.json");
+    std::ofstream(model + "/report.json") << "no report";
+    EXPECT_EQ(verdict(answer).find("1 NOT sound, "), 0U) << verdict(answer);
 }
 
 TEST_F(VerifyAudit, FindsWordsOfListsByTheRuleThatTheDaemonHad) {

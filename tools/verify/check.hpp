@@ -17,6 +17,7 @@ struct Check {
     std::string name;  ///< what was checked
     bool ok = true;
     std::string detail;
+    bool of_answers = false;  ///< of answers that a daemon gave, not of the model
 };
 
 /// Called with the outcome of each check.

@@ -367,7 +367,12 @@ Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>&
     if (!options.audit.file.empty() && !sound) {
         report({"answers", false, "not checked: they follow from the values"});
     } else if (!options.audit.file.empty()) {
-        Status checked = check_audit(*model, options.audit, options.threads, stop, report);
+        const auto report_of_answers = [&](Check check) {
+            check.of_answers = true;
+            report(check);
+        };
+        Status checked =
+            check_audit(*model, options.audit, options.threads, stop, report_of_answers);
         if (!checked) return checked.error();
     }
     if (!options.sources.empty()) {
