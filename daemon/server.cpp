@@ -215,6 +215,13 @@ void Server::begin_serving() {
         main_loop_, [this] { return accept_connections(); }, asio::detached);
     if (hangup_while_loading_) reload_for_hangup();
     if (const auto interval = watchdog_interval()) {
+        const std::chrono::duration<double> timeout = settings_.limits.request_timeout;
+        const std::chrono::duration<double> watchdog = *interval;
+        if (timeout >= watchdog) {
+            log_warning(
+                "request-timeout is {:g} s; keep it below the service's WatchdogSec=, {:g} s",
+                timeout.count(), watchdog.count());
+        }
         asio::co_spawn(
             main_loop_, [this, interval] { return feed_watchdog(*interval); }, asio::detached);
     }

@@ -205,6 +205,20 @@ TEST_F(ServiceManager, HearsFromTheWatchdogFourTimesAsOftenAsItMust) {
     EXPECT_EQ(daemon->wait().exit_code, 0);
 }
 
+TEST_F(ServiceManager, IsWarnedOfARequestTimeoutThatReachesTheWatchdogs) {
+    environment_ = "export WATCHDOG_USEC=5000000; ";
+    const std::string warning = "keep it below the service's WatchdogSec=, 5 s";
+    for (const std::string timeout : {"4.9", "5"}) {
+        auto daemon = start({"--socket", dir_ / "s", "--request-timeout", timeout});
+        ASSERT_EQ(next("READY=1"), "READY=1");
+        daemon->signal(SIGTERM);
+        const Finished finished = daemon->wait();
+        EXPECT_EQ(finished.err.find("request-timeout is 5 s; " + warning) != std::string::npos,
+                  timeout == "5")
+            << finished.err;
+    }
+}
+
 TEST_F(ServiceManager, JournalsGetPrioritiesAndNoTime) {
     const std::string log = dir_ / "log";
     environment_ = "exec 2>" + log + "; export JOURNAL_STREAM=$(stat -c %d:%i " + log + "); ";
