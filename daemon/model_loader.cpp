@@ -121,7 +121,10 @@ Result<OpenedModel> open_model(const ModelSetting& setting, std::span<const List
         verify || (*engine)->kind() != EngineKind::cpu || watchdog_interval().has_value();
     if (Status answered = KnownAnswer(model).ask(**engine, of_all_rows); !answered)
         return answered.error();
-    if (!cases) cases = made_cases.get();
+    if (!cases) {
+        cases = made_cases.get();
+        read->log_other_cases(*cases);
+    }
     auto vocabulary = std::make_shared<const Vocabulary>(model, *std::move(read), std::move(cases),
                                                          settings.look_up);
     return OpenedModel{std::move(model), *std::move(engine), *std::move(neighbors),
@@ -151,6 +154,7 @@ Loaded load_lists(const ModelSetting& setting, std::span<const ListSetting> list
     auto read =
         WordLists::read(lists, *model, ignores_case ? cases.get() : nullptr, pipes, &before);
     if (!read) return read.error();
+    if (!ignores_case) read->log_other_cases(*cases);
     return std::make_shared<LoadedModel>(
         setting.name, old.running(),
         std::make_shared<const Vocabulary>(model, *std::move(read), cases, settings.look_up));

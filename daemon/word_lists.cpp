@@ -23,6 +23,9 @@ using format::ListFile;
 
 /// Maximum size of a list that is a pipe, whose text stays in memory.
 constexpr std::size_t kMaxPipeBytes = std::size_t{64} << 20;
+/// Maximum number of a list's missing words that are looked up to tell of another case. Each takes
+/// some microseconds of the start.
+constexpr std::size_t kMaxLookedUpWords = std::size_t{1} << 16;
 
 bool is_regular_file(const std::string& path) {
     struct stat status {};
@@ -105,7 +108,7 @@ class ListReader {
 void log_list(const ListFacts& list, const std::string& path) {
     std::string text = fmt::format("list {}, {}: {} words, {} not in the model", list.name, path,
                                    list.words, list.missing);
-    if (list.replaced > 0) text += fmt::format(", {} taken in another case", list.replaced);
+    if (list.replaced > 0) text += fmt::format(", {} taken in another case or form", list.replaced);
     if (list.origin == ListOrigin::pipe) text += "; no regular file: a reload does not read it";
     const auto level = list.words == 0 ? spdlog::level::warn : spdlog::level::info;
     write_log_always(level, text);
@@ -212,6 +215,24 @@ Result<WordLists> WordLists::read(std::span<const ListSetting> settings, const f
     }
     lists.rows_ = std::move(all);
     return lists;
+}
+
+void WordLists::log_other_cases(const CaseIndex& cases) const {
+    for (std::size_t place = 0; place < facts_.size(); ++place) {
+        std::size_t looked_up = 0;
+        std::size_t found = 0;
+        for (std::string_view rest = others_[place].text;
+             !rest.empty() && looked_up < kMaxLookedUpWords; ++looked_up) {
+            const std::size_t end = rest.find('\n');
+            if (cases.find_in_other_case(rest.substr(0, end))) ++found;
+            rest.remove_prefix(end + 1);
+        }
+        if (found == 0) continue;
+        write_log_always(spdlog::level::info,
+                         fmt::format("list {}: --case ignore would take {} of {} missing words, in "
+                                     "another case or form",
+                                     facts_[place].name, found, looked_up));
+    }
 }
 
 std::optional<std::size_t> WordLists::place_of(std::string_view name) const {

@@ -44,7 +44,7 @@ struct ListFacts {
     std::size_t words = 0;       ///< distinct words that the model has
     std::size_t missing = 0;     ///< distinct words that it does not have
     std::uint64_t checksum = 0;  ///< XXH3-64 of `words`, in byte order, each with an LF
-    std::size_t replaced = 0;    ///< distinct words that it has in another case alone
+    std::size_t replaced = 0;    ///< distinct words that were taken in another case or form
     ListOrigin origin = ListOrigin::file;
 };
 
@@ -73,6 +73,10 @@ class WordLists {
     /// left out then.
     static Result<WordLists> read(std::span<const ListSetting> settings, const format::Model& model,
                                   const CaseIndex* cases, PipeTexts& pipes, const Before* before);
+
+    /// Logs how many missing words of each list, of the first 65,536, the model has in another case
+    /// or form. Only for lists that were read without `cases`, the index of the model.
+    void log_other_cases(const CaseIndex& cases) const;
 
     const std::vector<ListFacts>& facts() const { return facts_; }
     /// Why lists were kept, one after the other; empty if none was.

@@ -69,7 +69,7 @@ class WordList(NamedTuple):
     checksum: str
     """Of the words that the model has: the same for lists that give the same answers."""
     replaced: int = 0
-    """How many of its words the model has in another case alone."""
+    """How many of its words were taken in another case or form (`--case ignore`)."""
     origin: str = ""
     """"file", or "pipe"; "kept" if the last RELOAD could not read it, so that it is as before."""
 

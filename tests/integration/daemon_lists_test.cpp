@@ -382,6 +382,13 @@ TEST_F(Lists, FollowTheRuleForCase) {
         const std::string line = connection.ask("LISTS").lines.at(0);
         EXPECT_EQ(line.rfind(ignores ? "caps\t2\t1\t" : "caps\t2\t3\t", 0), 0U) << line;
         EXPECT_EQ(column(line, 4), ignores ? "2" : "0");
+        const std::string log = daemon.stop().err;
+        const std::string told =
+            ignores ? "2 words, 1 not in the model, 2 taken in another case or form"
+                    : "list caps: --case ignore would take 2 of 3 missing words, in another "
+                      "case or form";
+        EXPECT_NE(log.find(told), std::string::npos) << log;
+        EXPECT_EQ(log.find("would take") == std::string::npos, ignores) << log;
     }
     write_file(dir / "caps", "SNAKE\nCAT\n");
     Daemon daemon("m=" + (dir / "m"), {"--list", "caps=" + (dir / "caps"), "--case", "ignore"});
