@@ -39,14 +39,15 @@ _gloved_options() {
         gloved-matmin) echo --op=min,max,minmax --type=float64,float32,int32 \
             --engine=auto,cuda,cpu --times --threads=@other --member=@other :@file ;;
         gloved-distmat) echo --metric=sqeuclidean,euclidean,cosine,similarity \
-            --format=text,csv,tsv,npy --engine=auto,cuda,cpu --model=@directory --top=@other \
-            --threads=@other --simd=avx512,avx2,neon,baseline --device=@other --member=@other \
-            --times :@file :@file ;;
+            --format=text,csv,tsv,npy --engine=auto,cuda,cpu --model=@directory \
+            --unknown=error,skip --case=exact,ignore --top=@other --threads=@other \
+            --simd=avx512,avx2,neon,baseline --device=@other --member=@other --times :@file \
+            :@file ;;
         gloved-neighbors) echo --k=@other --engine=auto,cuda,cpu --threads=@other --device=all \
             --gpu-memory=@other --parts=@directory --part=@other --join --output=@file \
             --format=csv,tsv,edges,npy,ivecs --queries=@file \
-            --query-format=words,glove,numbers,fvecs --hubs --mutual --compare=@directory \
-            --show=@other --times :@directory ;;
+            --query-format=words,glove,numbers,fvecs --unknown=error,skip --case=exact,ignore \
+            --hubs --mutual --compare=@directory --show=@other --times :@directory ;;
         gloved-neighbors-mpi) echo --k=@other --engine=auto,cuda,cpu --threads=@other \
             --device=all --gpu-memory=@other --parts=@directory --times :@directory ;;
         gloved-bench) echo :distmat,engines,load,matmin,museum ;;

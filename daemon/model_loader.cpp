@@ -105,9 +105,9 @@ Result<OpenedModel> open_model(const ModelSetting& setting, std::span<const List
     const auto chosen = choice.get();
     if (!chosen) return chosen.error();
     // Making an engine takes longer, and lists need the index only where case is ignored.
-    auto made_cases = std::async(std::launch::async,
-                                 [&model] { return std::make_shared<const CaseIndex>(*model); });
-    std::shared_ptr<const CaseIndex> cases;
+    auto made_cases = std::async(
+        std::launch::async, [&model] { return std::make_shared<const format::CaseIndex>(*model); });
+    std::shared_ptr<const format::CaseIndex> cases;
     if (!lists.empty() && settings.look_up.word_case == wire::WordCase::ignore)
         cases = made_cases.get();
     auto read = WordLists::read(lists, *model, cases.get(), pipes, before);

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "common/format/case_index.hpp"
 #include "common/format/model.hpp"
 #include "common/result.hpp"
 #include "common/wire/reply.hpp"
 #include "common/wire/request.hpp"
-#include "daemon/case_index.hpp"
 #include "daemon/settings.hpp"
 #include "daemon/word_lists.hpp"
 #include "kernels/engine.hpp"
@@ -25,7 +25,7 @@ class Vocabulary {
   public:
     /// `cases` is the index of `model`.
     Vocabulary(std::shared_ptr<const format::Model> model, WordLists lists,
-               std::shared_ptr<const CaseIndex> cases, LookUpRules rules)
+               std::shared_ptr<const format::CaseIndex> cases, LookUpRules rules)
         : model_(std::move(model)),
           lists_(std::move(lists)),
           cases_(std::move(cases)),
@@ -33,16 +33,16 @@ class Vocabulary {
 
     const format::Model& model() const { return *model_; }
     const WordLists& lists() const { return lists_; }
-    const CaseIndex& cases() const { return *cases_; }
+    const format::CaseIndex& cases() const { return *cases_; }
     /// The index, for another Vocabulary of the model.
-    const std::shared_ptr<const CaseIndex>& shared_cases() const { return cases_; }
+    const std::shared_ptr<const format::CaseIndex>& shared_cases() const { return cases_; }
     /// The rules for a request.
     LookUpRules rules_for(const wire::Request& request) const;
 
   private:
     const std::shared_ptr<const format::Model> model_;
     const WordLists lists_;
-    const std::shared_ptr<const CaseIndex> cases_;
+    const std::shared_ptr<const format::CaseIndex> cases_;
     const LookUpRules rules_;
 };
 

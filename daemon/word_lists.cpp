@@ -35,7 +35,8 @@ bool is_regular_file(const std::string& path) {
 /// Reads the lists of one model.
 class ListReader {
   public:
-    ListReader(const format::Model& model, const CaseIndex* cases, PipeTexts& pipes, bool is_reload)
+    ListReader(const format::Model& model, const format::CaseIndex* cases, PipeTexts& pipes,
+               bool is_reload)
         : model_(model), pipes_(pipes), is_reload_(is_reload) {
         if (cases != nullptr)
             in_other_case_ = [cases](std::string_view word) {
@@ -177,7 +178,8 @@ std::string_view to_string(ListOrigin origin) {
 }
 
 Result<WordLists> WordLists::read(std::span<const ListSetting> settings, const format::Model& model,
-                                  const CaseIndex* cases, PipeTexts& pipes, const Before* before) {
+                                  const format::CaseIndex* cases, PipeTexts& pipes,
+                                  const Before* before) {
     WordLists lists;
     if (settings.empty()) return lists;
     model.index_words();
@@ -217,7 +219,7 @@ Result<WordLists> WordLists::read(std::span<const ListSetting> settings, const f
     return lists;
 }
 
-void WordLists::log_other_cases(const CaseIndex& cases) const {
+void WordLists::log_other_cases(const format::CaseIndex& cases) const {
     for (std::size_t place = 0; place < facts_.size(); ++place) {
         std::size_t looked_up = 0;
         std::size_t found = 0;

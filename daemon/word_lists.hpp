@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "common/format/case_index.hpp"
 #include "common/format/list_file.hpp"
 #include "common/format/model.hpp"
 #include "common/result.hpp"
-#include "daemon/case_index.hpp"
 #include "daemon/settings.hpp"
 #include "kernels/row_lists.hpp"
 
@@ -72,11 +72,12 @@ class WordLists {
     /// that the model before lacked, and `faults` tells why. A list that was not there before is
     /// left out then.
     static Result<WordLists> read(std::span<const ListSetting> settings, const format::Model& model,
-                                  const CaseIndex* cases, PipeTexts& pipes, const Before* before);
+                                  const format::CaseIndex* cases, PipeTexts& pipes,
+                                  const Before* before);
 
     /// Logs how many missing words of each list, of the first 65,536, the model has in another case
     /// or form. Only for lists that were read without `cases`, the index of the model.
-    void log_other_cases(const CaseIndex& cases) const;
+    void log_other_cases(const format::CaseIndex& cases) const;
 
     const std::vector<ListFacts>& facts() const { return facts_; }
     /// Why lists were kept, one after the other; empty if none was.

@@ -337,13 +337,51 @@ TEST_F(Distmat, TakesTheWordsOfAModel) {
         distmat({"--model", dir_ / "other", "-", dir_ / "none"}, "king\ncafe\xCC\x81\n");
     EXPECT_NE(apart.err.find("is not in the model " + (dir_ / "other") +
                              "; the same letters, composed (Unicode NFC), are: \"caf\xC3\xA9\"; "
-                             "leave it out"),
+                             "--unknown skip leaves it out"),
               std::string::npos)
         << apart.err;
     const Finished inside =
         distmat({"--model", dir_ / "model", dir_ / "words", dir_ / "model/out.npy"});
     EXPECT_EQ(inside.exit_code, 1);
     EXPECT_NE(inside.err.find("lies in a model's directory"), std::string::npos) << inside.err;
+}
+
+TEST_F(Distmat, KeepsThePlacesOfWordsThatItSkips) {
+    write_file(dir_ / "text", "king 1 2 3\nqueen 3 1 1\n");
+    ASSERT_EQ(run({program("gloved-convert"), dir_ / "text", dir_ / "model"}).exit_code, 0);
+    const auto skip = [&](std::vector<std::string> options, const std::string& output) {
+        options.insert(options.end(), {"--model", dir_ / "model", "--metric", "similarity",
+                                       "--unknown", "skip", "--case", "ignore", "-", output});
+        return distmat(options, "qwfp\nKING\nqwf,p\nking\n");
+    };
+    EXPECT_EQ(skip({}, "-").out, "nan nan nan nan\nnan 1 nan 1\nnan nan nan nan\nnan 1 nan 1\n");
+    const Finished table = skip({"--format", "csv"}, "-");
+    EXPECT_EQ(table.out,
+              "word,qwfp,KING,\"qwf,p\",king\nqwfp,,,,\nKING,,1,,1\n\"qwf,p\",,,,\nking,,1,,1\n");
+    EXPECT_NE(table.err.find("-: 2 words are not in the model and without numbers: \"qwfp\" (line "
+                             "1), \"qwf,p\" (line 3)\n"),
+              std::string::npos)
+        << table.err;
+    EXPECT_EQ(skip({"--top", "3"}, "-").out, "KING\tking\t1\nking\tKING\t1\n");
+    EXPECT_EQ(skip({"--top", "3", "--format", "csv"}, "-").out,
+              "word,neighbour,similarity\nqwfp,,\nKING,king,1\n\"qwf,p\",,\nking,KING,1\n");
+    const auto floats = [&](const std::vector<std::string>& options) {
+        EXPECT_EQ(skip(options, dir_ / "o.npy").exit_code, 0);
+        const std::string array = read_file(dir_ / "o.npy");
+        std::vector<float> values(16);
+        std::memcpy(values.data(), array.data() + array.size() - 64, 64);
+        for (float& value : values) value = std::isnan(value) ? 9 : value;
+        return values;
+    };
+    const std::vector<float> expected = {9, 9, 9, 9, 9, 1, 9, 1, 9, 9, 9, 9, 9, 1, 9, 1};
+    EXPECT_EQ(floats({}), expected);
+    EXPECT_EQ(floats({"--block", "1"}), expected);
+    ASSERT_EQ(skip({"--top", "1"}, dir_ / "o.npy").exit_code, 0);
+    const std::string nearest_array = read_file(dir_ / "o.npy");
+    std::int64_t first = 0;
+    std::memcpy(&first, nearest_array.data() + nearest_array.size() - std::size_t{4} * 12, 8);
+    EXPECT_EQ(first, -1);
+    EXPECT_EQ(distmat({"--unknown", "skip", "-", "-"}, "1\n").exit_code, 2);
 }
 
 TEST_F(Distmat, RefusesMalformedTextWithItsLine) {

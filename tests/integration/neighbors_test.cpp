@@ -662,6 +662,28 @@ TEST_F(NeighborsOutput, SaysThatANameIsNotThatOfItsForm) {
     EXPECT_FALSE(said({}, "o.tsv"));
 }
 
+TEST_F(NeighborsOutput, SkipsWordsAndIgnoresCase) {
+    const auto ask = [&](const std::string& format) {
+        return find({"--queries", "-", "--unknown", "skip", "--case", "ignore", "--k", "1",
+                     "--output", "-", "--format", format},
+                    "NORTH\nwe,st\nEast\n");
+    };
+    const Finished table = ask("csv");
+    EXPECT_EQ(table.out,
+              "word,neighbour,score\nNORTH,north-east,0.707107\n\"we,st\",,\n"
+              "East,north-east,0.707107\n");
+    EXPECT_NE(table.err.find("1 word is not in the model and without numbers: \"we,st\" (line 2)"),
+              std::string::npos)
+        << table.err;
+    EXPECT_EQ(ask("edges").out, "0\t2\t0.707107\n2\t2\t0.707107\n");
+    EXPECT_EQ(ask("ivecs").out, numbers({1, 2, 1, -1, 1, 2}));
+    EXPECT_EQ(find({"--unknown", "skip"}).exit_code, 2);
+    const Finished unknown = find({"--queries", "-", "--output", "-"}, "north\nwest\n");
+    EXPECT_EQ(unknown.exit_code, 1);
+    EXPECT_NE(unknown.err.find("line 2: \"west\" is not in the model"), std::string::npos);
+    EXPECT_NE(unknown.err.find("--unknown skip"), std::string::npos);
+}
+
 TEST_F(NeighborsOutput, AnswersQueriesInEachFormat) {
     // A word is not its own neighbour; a vector may be any word's.
     EXPECT_EQ(find({"--queries", "-", "--output", "-", "--k", "1"}, "north\nzero\neast\n").out,

@@ -11,30 +11,29 @@
 #include <vector>
 
 #include "common/case_fold.hpp"
+#include "common/format/case_index.hpp"
 #include "common/format/model.hpp"
-#include "daemon/case_index.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace gloved::daemon {
+namespace gloved::format {
 namespace {
 
 using Words = std::vector<std::string>;
 
-std::shared_ptr<const format::Model> model_of(const std::string& directory, const Words& words) {
+std::shared_ptr<const Model> model_of(const std::string& directory, const Words& words) {
     std::vector<tests::Entry> entries;
     entries.reserve(words.size());
     for (const std::string& word : words) entries.emplace_back(word, std::vector<float>{1});
-    return std::make_shared<const format::Model>(tests::make_model(directory, entries));
+    return std::make_shared<const Model>(tests::make_model(directory, entries));
 }
 
-std::optional<format::Row> plain_search(const format::Model& model, std::string_view word) {
-    std::optional<format::Row> best;
+std::optional<Row> plain_search(const Model& model, std::string_view word) {
+    std::optional<Row> best;
     const std::string folded = fold_case(word);
     for (std::size_t row = 0; row < model.rows(); ++row) {
         if (fold_case(model.key(row)) != folded) continue;
-        if (!best || model.ranks()[row] < model.ranks()[*best])
-            best = static_cast<format::Row>(row);
+        if (!best || model.ranks()[row] < model.ranks()[*best]) best = static_cast<Row>(row);
     }
     return best;
 }
@@ -71,7 +70,7 @@ TEST(CaseIndex, FindsTheMostFrequentWordOfTheSameFolding) {
         ASSERT_EQ(row, expected) << word << " " << (row ? model->key(*row) : "none");
     }
     EXPECT_GT(found, 5000U) << "too few words that another stands for";
-    EXPECT_LT(index.size_bytes(), 1500 * sizeof(format::Row)) << "holds words of usual forms too";
+    EXPECT_LT(index.size_bytes(), 1500 * sizeof(Row)) << "holds words of usual forms too";
 }
 
 TEST(CaseIndex, OfAModelWithoutOtherForms) {
@@ -87,4 +86,4 @@ TEST(CaseIndex, OfAModelWithoutOtherForms) {
 }
 
 }  // namespace
-}  // namespace gloved::daemon
+}  // namespace gloved::format

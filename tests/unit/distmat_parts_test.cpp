@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/format/neighbors.hpp"
 #include "common/result.hpp"
 #include "tests/support/gzip.hpp"
 #include "tests/support/small_model.hpp"
@@ -149,20 +150,31 @@ TEST(Matrix, TakesWordsOfAModel) {
     const tests::TempDir dir;
     const auto model =
         tests::make_model(dir / "model", {{"the", {1, 2}}, {"of", {3, 4}}, {"New York", {5, 6}}});
-    const auto matrix = read_words(file_with(dir, "New York\r\n\nthe\nthe"), model, never_stop);
+    const auto matrix = read_words(file_with(dir, "New York\r\n\nthe\nthe"), model, {}, never_stop);
     ASSERT_TRUE(matrix) << matrix.error().message;
     const auto values = std::get<std::span<const float>>(matrix->values());
     EXPECT_EQ(std::vector<float>(values.begin(), values.end()),
               (std::vector<float>{5, 6, 1, 2, 1, 2}));
     EXPECT_EQ(matrix->words(), (std::vector<std::string>{"New York", "the", "the"}));
     EXPECT_EQ(matrix->row_name(1), dir / "m" + ": line 3 (\"the\")");
-    const auto unknown = read_words(file_with(dir, "the\n\nbarca\n"), model, never_stop);
+    const auto unknown = read_words(file_with(dir, "the\n\nbarca\n"), model, {}, never_stop);
     ASSERT_FALSE(unknown);
     EXPECT_EQ(unknown.error().code, ErrorCode::unknown_word);
     EXPECT_EQ(unknown.error().subject, "barca");
     EXPECT_NE(unknown.error().message.find(": line 3: \"barca\" is not in the model"),
               std::string::npos);
-    EXPECT_FALSE(read_words(file_with(dir, "\n\r\n"), model, never_stop));
+    EXPECT_FALSE(read_words(file_with(dir, "\n\r\n"), model, {}, never_stop));
+
+    const WordRules lenient = {.skips_unknown = true, .ignores_case = true};
+    const auto some =
+        read_words(file_with(dir, "barca\nnew york\nTHE\n"), model, lenient, never_stop);
+    ASSERT_TRUE(some) << some.error().message;
+    EXPECT_EQ(some->words(), (std::vector<std::string>{"barca", "new york", "THE"}));
+    EXPECT_EQ(some->model_rows(), (std::vector<format::Row>{format::kNoRow, *model.find("New York"),
+                                                            *model.find("the")}));
+    const auto none = read_words(file_with(dir, "barca\n"), model, lenient, never_stop);
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().code, ErrorCode::unknown_word);
 }
 
 TEST(Nearest, SortsByDistanceThenIndexAndLeavesItselfOut) {

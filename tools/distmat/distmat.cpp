@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,6 +19,7 @@
 #include "common/elapsed.hpp"
 #include "common/error_with.hpp"
 #include "common/format/model.hpp"
+#include "common/format/neighbors.hpp"
 #include "common/npy.hpp"
 #include "common/output_file.hpp"
 #include "common/progress.hpp"
@@ -47,6 +50,7 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 18;
 constexpr std::size_t kMaxNumberBytes = 16;
 /// With more rows, distances and header would exceed 2^63 bytes.
 constexpr std::size_t kMaxRows = 1'500'000'000;
+constexpr float kNoNumber = std::numeric_limits<float>::quiet_NaN();
 constexpr ProgressUnit kDistances = {"M distances", 1'000'000};
 
 std::string_view name_of(const DistmatOptions& options) {
@@ -77,7 +81,11 @@ class Writer {
           rows_(matrix.rows()),
           engine_(engine),
           output_(output),
-          stop_(stop) {}
+          stop_(stop) {
+        const auto& in_model = matrix.model_rows();
+        for (std::size_t row = 0; row < in_model.size(); ++row)
+            if (in_model[row] == format::kNoRow) missing_.push_back(row);
+    }
 
     Status write() {
         if (options_.top != 0) return write_nearest();
@@ -86,6 +94,10 @@ class Writer {
     }
 
     double computing_ms() const { return computing_ms_; }
+    /// Neighbours of a row that are written.
+    std::size_t nearest_count() const {
+        return std::min(options_.top, rows_ - missing_.size() - 1);
+    }
 
   private:
     bool is_npy() const { return options_.format == Format::npy; }
@@ -165,7 +177,8 @@ class Writer {
             text.resize(before + row.size() * (kMaxNumberBytes + 1));
             char* at = text.data() + before;
             for (const float distance : row) {
-                at = std::to_chars(at, at + kMaxNumberBytes, distance).ptr;
+                if (!is_table() || !std::isnan(distance))
+                    at = std::to_chars(at, at + kMaxNumberBytes, distance).ptr;
                 *at++ = separator;
             }
             at[-1] = '\n';
@@ -174,7 +187,7 @@ class Writer {
     }
 
     Status write_nearest() {
-        const std::size_t count = std::min(options_.top, rows_ - 1);
+        const std::size_t count = nearest_count();
         if (is_npy()) {
             const std::size_t shape[] = {rows_, count};
             const std::string header = npy::make_header(
@@ -190,7 +203,15 @@ class Writer {
         const char separator = is_table() ? table_separator() : '\t';
         return for_each_row([&](std::size_t row, std::span<const float> distances,
                                 std::string& text, std::vector<Neighbour>& nearest) {
-            find_nearest(distances, row, count, nearest);
+            if (std::ranges::binary_search(missing_, row)) {
+                nearest.assign(is_npy() ? count : 0, {-1, kNoNumber});
+                if (is_table()) {
+                    append_name(text, row);
+                    text.append({separator, separator, '\n'});
+                }
+            } else {
+                find_nearest(distances, row, count, nearest);
+            }
             for (const auto& [index, distance] : nearest) {
                 const float value = options_.is_similarity ? 1 - distance : distance;
                 if (is_npy()) {
@@ -257,8 +278,26 @@ class Writer {
             if (mirror != nullptr)
                 make_similarities(mirror, rectangle.columns, rectangle.rows, mirror_stride);
         }
+        for (const std::size_t row : missing_)
+            blank(row, rectangle, out, stride, mirror, mirror_stride);
         computing_ms_ += ms_since(begun);
         return done;
+    }
+
+    /// Overwrites what the engine computed for a word that the model does not have. Where the
+    /// nearest are looked for, it is farther than all others.
+    void blank(std::size_t row, const kernels::distance::Rectangle& rectangle, float* out,
+               std::size_t stride, float* mirror, std::size_t mirror_stride) const {
+        const float value = options_.top == 0 ? kNoNumber : std::numeric_limits<float>::infinity();
+        const auto set = [&](std::size_t i, std::size_t j) {
+            out[i * stride + j] = value;
+            if (mirror != nullptr) mirror[j * mirror_stride + i] = value;
+        };
+        // Smaller ones wrap round to huge numbers.
+        const std::size_t i = row - rectangle.first_row;
+        for (std::size_t j = 0; i < rectangle.rows && j < rectangle.columns; ++j) set(i, j);
+        const std::size_t j = row - rectangle.first_column;
+        for (std::size_t k = 0; j < rectangle.columns && k < rectangle.rows; ++k) set(k, j);
     }
 
     /// Replaces cosine distances by cosines. Engines know distances alone, which lose nothing for
@@ -276,6 +315,7 @@ class Writer {
     OutputFile& output_;
     const std::atomic<bool>& stop_;
     double computing_ms_ = 0;
+    std::vector<std::size_t> missing_;  // words that the model does not have, ascending
 };
 
 Result<Matrix> read(const DistmatOptions& options, const std::atomic<bool>& stop) {
@@ -285,7 +325,7 @@ Result<Matrix> read(const DistmatOptions& options, const std::atomic<bool>& stop
     }
     const auto model = format::Model::open(options.model_dir);
     if (!model) return model.error();
-    auto matrix = read_words(options.input, *model, stop, options.member);
+    auto matrix = read_words(options.input, *model, options.word_rules, stop, options.member);
     if (!matrix) return matrix;
     if (Status whole = model->verify_sizes(); !whole) return whole.error();
     return matrix;
@@ -348,7 +388,7 @@ Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
     const double seconds = seconds_since(begun);
     const std::string what = options.top == 0
                                  ? options.is_similarity ? "all similarities" : "all distances"
-                                 : fmt::format("the {} nearest", std::min(options.top, rows - 1));
+                                 : fmt::format("the {} nearest", writer.nearest_count());
     say(fmt::format("{}: {} of {} rows of {} numbers, {}, {} bytes; {}; {:.1f} s", options.output,
                     what, rows, matrix->dim(), name_of(options), output->bytes(),
                     engine->description(), seconds));

@@ -10,6 +10,7 @@
 
 #include "common/result.hpp"
 #include "kernels/distance/engine.hpp"
+#include "tools/distmat/matrix.hpp"
 
 namespace gloved::distmat {
 
@@ -29,6 +30,7 @@ struct DistmatOptions {
     std::string input;   ///< file with a matrix, or with words if model_dir is set; «-» for stdin
     std::string output;  ///< file to write; «-» for text on stdout
     std::string model_dir = {};  ///< model from which the words' vectors are taken; or empty
+    WordRules word_rules = {};   ///< for words of the input
     std::string member = {};     ///< name of the input file in an archive
     kernels::distance::Metric metric = kernels::distance::Metric::sqeuclidean;
     bool is_similarity = false;  ///< with the metric cosine: write the cosine, 1 − distance
@@ -53,6 +55,9 @@ struct DistmatOptions {
 ///   distance; with a model, words instead of row numbers. A table has the headings «word» or
 ///   «row», «neighbour» and «distance». Of similarities, the largest come first, and `distance` is
 ///   called `similarity`.
+///
+/// A word that the rules skip keeps its place. Its distances are NaN, in a table empty cells; of
+/// its nearest rows, a table has one line with empty cells, an array −1 and NaN, and text no line.
 ///
 /// Rows count from 0. An array of all distances cannot go to stdout. Numbers in text are the
 /// shortest decimals that read back as the same float32. The output gets its name when it is

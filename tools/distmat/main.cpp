@@ -13,6 +13,7 @@
 #include "kernels/thread_pool.hpp"
 #include "tools/bus_error.hpp"
 #include "tools/distmat/distmat.hpp"
+#include "tools/distmat/word_options.hpp"
 #include "tools/old_engines.hpp"
 
 namespace {
@@ -63,6 +64,7 @@ cli::Options describe_options() {
     add("engine", cli::value("auto|cuda|cpu", "auto"),
         "what computes: a GPU (cuda) or the CPU; auto is cuda if it can run here, else cpu");
     add("model", cli::value("DIR"), "model made by gloved-convert, for the words in INPUT");
+    distmat::add_word_options(add);
     add("top", cli::value("K"),
         "write only the K nearest other rows of each row, nearest first. Text has lines of row "
         "(from 0), other row and distance, separated by TABs, with words for rows with --model. A "
@@ -109,6 +111,8 @@ distmat::DistmatOptions read_options(const cli::CommandLine& line) {
     options.engine =
         line.choice<const char*>("engine", {{"auto", "auto"}, {"cuda", "cuda"}, {"cpu", "cpu"}});
     options.model_dir = line.nonempty("model", "a directory");
+    line.needs("model", {"unknown", "case"});
+    options.word_rules = distmat::read_word_options(line);
     options.member = line.nonempty("member", "the name of a file in the archive");
     options.top = line.count("top", 1, kMaxSize, 0);
     options.block = line.count("block", 0, kMaxSize, 0);

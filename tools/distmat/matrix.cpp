@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "common/error_with.hpp"
+#include "common/format/case_index.hpp"
 #include "common/format/layout.hpp"
+#include "common/format/neighbors.hpp"
 #include "common/npy.hpp"
 #include "common/program_main.hpp"
 #include "common/progress.hpp"
@@ -130,11 +132,42 @@ Error unknown_word(const TextLines& lines, std::string_view word, const format::
     const std::string hint = other_form_hint(
         word, [&](const std::string& form) { return model.find(form).has_value(); });
     Error error = lines.fault(fmt::format(
-        "{} is not in the model {}{}; leave it out, or spell it as grep finds it in {}/{}",
+        "{} is not in the model {}{}; --unknown skip leaves it out, --case ignore finds it in "
+        "another case; grep finds words in {}/{}",
         printable(word), model.path(), hint, model.path(), format::kKeysFile));
     error.code = ErrorCode::unknown_word;
     error.subject = word;
     return error;
+}
+
+/// Finds the words of a file in a model. Reads all of the model's words if case is ignored, but not
+/// before it must.
+class WordFinder {
+  public:
+    WordFinder(const format::Model& model, bool ignores_case)
+        : model_(model), ignores_case_(ignores_case) {}
+
+    std::optional<format::Row> find(std::string_view word) {
+        const auto row = model_.find(word);
+        if (row || !ignores_case_) return row;
+        if (!cases_) cases_.emplace(model_);
+        return cases_->find_in_other_case(word);
+    }
+
+  private:
+    const format::Model& model_;
+    bool ignores_case_;
+    std::optional<format::CaseIndex> cases_;
+};
+
+/// What to tell of words that were skipped, each with its line.
+std::string skipped_note(const std::string& path, std::span<const std::string> skipped) {
+    constexpr std::size_t kShown = 10;
+    const auto shown = skipped.first(std::min(kShown, skipped.size()));
+    return fmt::format(
+        "{}: {} not in the model and without numbers: {}{}", path,
+        skipped.size() == 1 ? "1 word is" : fmt::format("{} words are", skipped.size()),
+        fmt::join(shown, ", "), shown.size() < skipped.size() ? ", …" : "");
 }
 
 /// Bytes that distinguish an array from text.
@@ -347,7 +380,8 @@ Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options,
 }
 
 Result<Matrix> read_words(const std::string& path, const format::Model& model,
-                          const std::atomic<bool>& stop, const std::string& member) {
+                          const WordRules& rules, const std::atomic<bool>& stop,
+                          const std::string& member) {
     auto input = open_input(path, stop, member);
     if (!input) return input.error();
     Matrix matrix;
@@ -355,19 +389,34 @@ Result<Matrix> read_words(const std::string& path, const format::Model& model,
     matrix.dim_ = model.dim();
     auto& values = matrix.storage_.emplace<std::vector<float>>();
     TextLines lines(path, [&](std::span<char> buffer) { return input->read(buffer); });
+    WordFinder finder(model, rules.ignores_case);
+    std::vector<std::string> skipped;
     for (;;) {
         const auto word = lines.next_word();
         if (!word) return word.error();
         if (!*word) break;
-        const auto row = model.find(**word);
-        if (!row) return unknown_word(lines, **word, model);
+        const auto row = finder.find(**word);
+        if (!row) {
+            if (!rules.skips_unknown) return unknown_word(lines, **word, model);
+            skipped.push_back(fmt::format("{} (line {})", printable(**word), lines.number()));
+        }
         if (const auto note = lines.heading_note(**word)) say_on_stderr(program_name(), *note);
-        const auto vector = model.vector(*row);
-        values.insert(values.end(), vector.begin(), vector.end());
+        matrix.model_rows_.push_back(row.value_or(format::kNoRow));
         matrix.words_.emplace_back(**word);
         matrix.lines_.push_back({matrix.rows_++, lines.number() - 1});
     }
     if (matrix.rows_ == 0) return refusal(path, "holds no words; there must be at least one");
+    const auto known = std::ranges::find_if(matrix.model_rows_,
+                                            [](format::Row row) { return row != format::kNoRow; });
+    if (known == matrix.model_rows_.end()) {
+        return error_with(ErrorCode::unknown_word, "{}: the model {} has none of its {} words",
+                          path, model.path(), matrix.rows_);
+    }
+    for (const format::Row row : matrix.model_rows_) {
+        const auto vector = model.vector(row == format::kNoRow ? *known : row);
+        values.insert(values.end(), vector.begin(), vector.end());
+    }
+    if (!skipped.empty()) say_on_stderr(program_name(), skipped_note(path, skipped));
     return matrix;
 }
 

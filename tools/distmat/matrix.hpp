@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/files.hpp"
+#include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 #include "common/result.hpp"
 #include "kernels/distance/prepare.hpp"
@@ -27,6 +28,12 @@ struct ReadOptions {
     std::string member = {};
 };
 
+/// How the words of a file are found in a model.
+struct WordRules {
+    bool skips_unknown = false;  ///< a word that is not there is no error, but has no numbers
+    bool ignores_case = false;   ///< CaseIndex::find_in_other_case, if a word is not there
+};
+
 /// A matrix, and where its rows come from, for messages. read_matrix and read_words make it.
 class Matrix {
   public:
@@ -40,6 +47,9 @@ class Matrix {
     std::string row_name(std::size_t row) const;
     /// The word of each row, if read_words made the matrix; otherwise empty.
     const std::vector<std::string>& words() const { return words_; }
+    /// The model's row for each word; kNoRow for words that it does not have, whose numbers are
+    /// those of another word. Empty if read_words did not make the matrix.
+    const std::vector<format::Row>& model_rows() const { return model_rows_; }
     /// Checks that a mapped file has kept its size; if it was cut short, numbers may have been read
     /// as zeros. Call it after the numbers were used. Error: damaged.
     Status verify_size() const;
@@ -49,7 +59,7 @@ class Matrix {
     friend class TextReader;
     friend Result<Matrix> read_matrix(const std::string&, const ReadOptions&,
                                       const std::atomic<bool>&);
-    friend Result<Matrix> read_words(const std::string&, const format::Model&,
+    friend Result<Matrix> read_words(const std::string&, const format::Model&, const WordRules&,
                                      const std::atomic<bool>&, const std::string&);
 
     /// The first row, and its line, of a run of rows that stand on consecutive lines of the text.
@@ -66,6 +76,7 @@ class Matrix {
     std::variant<std::monostate, kernels::distance::Values> view_;  // into mapped_
     std::vector<LineOfRow> lines_;  // empty for .npy, whose rows are not lines
     std::vector<std::string> words_;
+    std::vector<format::Row> model_rows_;
 };
 
 /// Reads the file `path`, or stdin for «-». It may be packed (source::Input); its content
@@ -85,8 +96,10 @@ Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options,
 /// Reads words from the file `path`, or stdin for «-», one per line, and makes a matrix of their
 /// vectors in `model`, in the order of the lines. `member` is as in ReadOptions. Reads lines as
 /// TextLines does; ignores empty ones; a word may occur twice. Says on stderr if the first word
-/// looks like a heading. Errors as read_matrix; those of TextLines; unknown_word, with the line.
+/// looks like a heading, and which words were skipped. Errors as read_matrix; those of TextLines;
+/// unknown_word, with the line, also if all words were to be skipped.
 Result<Matrix> read_words(const std::string& path, const format::Model& model,
-                          const std::atomic<bool>& stop, const std::string& member = {});
+                          const WordRules& rules, const std::atomic<bool>& stop,
+                          const std::string& member = {});
 
 }  // namespace gloved::distmat

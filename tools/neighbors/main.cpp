@@ -19,6 +19,7 @@
 #include "common/result.hpp"
 #include "kernels/thread_pool.hpp"
 #include "tools/bus_error.hpp"
+#include "tools/distmat/word_options.hpp"
 #include "tools/neighbors/command.hpp"
 #include "tools/neighbors/graph.hpp"
 #include "tools/neighbors/lists.hpp"
@@ -70,6 +71,7 @@ struct CommandSettings {
     std::optional<neighbors::ListOutput> output;
     std::string queries;  // a file; empty: none
     neighbors::QueryFormat query_format = neighbors::QueryFormat::words;
+    distmat::WordRules word_rules;
     std::size_t threads = 1;  // that read and write
     bool hubs = false;
     bool mutual = false;
@@ -101,6 +103,7 @@ cli::Options describe_options() {
         "with --queries: words of the model, one a line; GloVe text; numbers, as text with a line "
         "for each query or as a NumPy array; or records of dim and dim float32 (default: numbers "
         "for .npy, fvecs for .fvecs, else words)");
+    distmat::add_word_options(add);
     add("hubs",
         "tell how often words are neighbours of others: figures and the most frequent ones; with "
         "--output FILE a line for every word");
@@ -144,6 +147,7 @@ void read_output(const cli::CommandLine& line, CommandSettings& read) {
         }
     }
     read.queries = line.nonempty("queries", "a file");
+    read.word_rules = distmat::read_word_options(line);
     if (read.queries.empty()) return;
     if (!read.output) throw WrongUsage("--queries needs --output");
     read.query_format = neighbors::query_format_of(read.queries);
@@ -164,7 +168,7 @@ CommandSettings read_settings(const cli::CommandLine& line) {
     line.excludes("hubs", {"mutual", "compare", "format"});
     line.excludes("compare", {"mutual", "format"});
     line.needs("output", {"format"});
-    line.needs("queries", {"query-format"});
+    line.needs("queries", {"query-format", "unknown", "case"});
     read.settings = neighbors::read_computing_options(line);
     if (line.given("part")) read.share = read_share(line.text("part"));
     read.join = line.given("join");
@@ -216,8 +220,8 @@ Status perform(const CommandSettings& asked, const std::atomic<bool>& stop) {
         if (!note.empty()) say(note);
     }
     if (!asked.queries.empty()) {
-        const auto queries = neighbors::Queries::read(asked.queries, asked.query_format, *model,
-                                                      asked.threads, stop);
+        const auto queries = neighbors::Queries::read(
+            asked.queries, asked.query_format, asked.word_rules, *model, asked.threads, stop);
         if (!queries) return queries.error();
         return neighbors::answer_queries(*model, settings, *queries, *asked.output, stop, say);
     }

@@ -10,9 +10,9 @@
 #include <variant>
 
 #include "common/error_with.hpp"
+#include "common/format/neighbors.hpp"
 #include "common/quoting.hpp"
 #include "kernels/query_vector.hpp"
-#include "tools/distmat/matrix.hpp"
 #include "tools/neighbors/nearest_rows.hpp"
 #include "tools/source/input.hpp"
 #include "tools/source/source.hpp"
@@ -32,13 +32,13 @@ QueryFormat query_format_of(const std::string& path) {
 }
 
 Result<Queries> Queries::read(const std::string& path, QueryFormat format,
-                              const format::Model& model, std::size_t threads,
-                              const std::atomic<bool>& stop) {
+                              const distmat::WordRules& rules, const format::Model& model,
+                              std::size_t threads, const std::atomic<bool>& stop) {
     Queries queries(path, model.dim());
     const Status read = [&] {
         switch (format) {
             case QueryFormat::words:
-                return queries.read_words(model, stop);
+                return queries.read_words(rules, model, stop);
             case QueryFormat::glove:
                 return queries.read_glove(threads, stop);
             case QueryFormat::fvecs:
@@ -59,6 +59,7 @@ std::string Queries::name(std::size_t number) const {
 
 Result<bool> Queries::make(const format::Model& model, std::size_t number, std::size_t k,
                            kernels::Query& query) const {
+    if (!rows_.empty() && rows_[number] == format::kNoRow) return false;
     if (!rows_.empty()) return make_row_query(model, rows_[number], k, query);
     const float* const values = values_.data() + number * dim_;
     auto vector = kernels::make_query_vector(std::vector<float>(values, values + dim_));
@@ -72,12 +73,12 @@ Result<bool> Queries::make(const format::Model& model, std::size_t number, std::
     return true;
 }
 
-Status Queries::read_words(const format::Model& model, const std::atomic<bool>& stop) {
-    const auto matrix = distmat::read_words(path_, model, stop);
+Status Queries::read_words(const distmat::WordRules& rules, const format::Model& model,
+                           const std::atomic<bool>& stop) {
+    const auto matrix = distmat::read_words(path_, model, rules, stop);
     if (!matrix) return matrix.error();
     names_ = matrix->words();
-    rows_.reserve(names_.size());
-    for (const std::string& word : names_) rows_.push_back(*model.find(word));
+    rows_ = matrix->model_rows();
     return {};
 }
 

@@ -1,4 +1,4 @@
-#include "daemon/case_index.hpp"
+#include "common/format/case_index.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,10 +8,8 @@
 #include "common/case_fold.hpp"
 #include "common/unicode_form.hpp"
 
-namespace gloved::daemon {
+namespace gloved::format {
 namespace {
-
-using format::Row;
 
 /// The words that CaseIndex looks up in the model for one case folding.
 std::array<std::string, 3> usual_forms(const std::string& folded) {
@@ -46,7 +44,7 @@ bool folds_before(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-CaseIndex::CaseIndex(const format::Model& model) : model_(&model) {
+CaseIndex::CaseIndex(const Model& model) : model_(&model) {
     // A code point takes one byte to four, and stays one in every case.
     constexpr std::size_t kMaxGrowth = 4;
     for (std::size_t row = 0; row < model.rows(); ++row) {
@@ -90,4 +88,4 @@ std::optional<Row> CaseIndex::find_in_other_case(std::string_view word) const {
     return std::nullopt;
 }
 
-}  // namespace gloved::daemon
+}  // namespace gloved::format
