@@ -58,8 +58,9 @@ def convert(*sources: Path, model: Optional[Path] = None, **options: Option) -> 
         raise TypeError("convert() needs a source, such as glove.6B.100d.txt")
     paths = [os.fspath(source) for source in sources]
     directory = os.fspath(model) if model is not None else _model_name(paths[0], options)
-    if _is_made_of(directory, paths, options):
-        if _is_current(directory, paths):
+    report = _report(directory)
+    if _is_made_of(report, paths, options):
+        if _is_current(directory, report, paths):
             _say(f"{directory} is converted already")
             return directory
     elif model is None and os.path.exists(directory):
@@ -131,11 +132,11 @@ def serve(model: Path, **options: Option) -> LocalVectors:
             f"{directory} is a file, not a model: gloved.serve(gloved.convert(...)) makes one of it"
         )
     arguments = tuple(_arguments(options))
-    with _lock:
-        daemon = _daemons.get((directory, arguments))
+    with _daemons.lock:
+        daemon = _daemons.started.get((directory, arguments))
         if daemon is None or not daemon.reload():
             daemon = _Daemon(directory, arguments)
-            _daemons[directory, arguments] = daemon
+            _daemons.started[directory, arguments] = daemon
         return LocalVectors(daemon.client(), daemon)
 
 
@@ -197,7 +198,7 @@ class _Daemon:
         return True
 
     def leave(self, user: LocalVectors) -> None:
-        with _lock:
+        with _daemons.lock:
             self.users.discard(user)
             if not self.users:
                 self.stop()
@@ -253,22 +254,24 @@ def _private_directory() -> str:
     raise OSError("there is no directory for a socket: set $TMPDIR to one with a short path")
 
 
-_daemons: Dict[Tuple[str, Tuple[str, ...]], _Daemon] = {}
-_lock = threading.RLock()
+class _Daemons:
+    """The daemons that this process started, by model and options. Use them under the lock."""
+
+    def __init__(self) -> None:
+        self.started: Dict[Tuple[str, Tuple[str, ...]], _Daemon] = {}
+        self.lock = threading.RLock()
+        _fork.watch(self)
+
+    def after_fork(self) -> None:
+        self.lock = threading.RLock()
+
+    def stop(self) -> None:
+        for daemon in self.started.values():
+            daemon.stop()
 
 
-@atexit.register
-def _stop_all() -> None:
-    for daemon in _daemons.values():
-        daemon.stop()
-
-
-def _renew_lock() -> None:
-    global _lock
-    _lock = threading.RLock()
-
-
-os.register_at_fork(after_in_child=_renew_lock)
+_daemons = _Daemons()
+atexit.register(_daemons.stop)
 
 
 def _say(text: str) -> None:
@@ -313,12 +316,25 @@ def _model_name(source: str, options: Mapping[str, Option]) -> str:
     return name + ".model"
 
 
-def _is_made_of(directory: str, sources: List[str], options: Mapping[str, Option]) -> bool:
+def _report(directory: str) -> Dict[str, Any]:
+    """What a model's report.json says; empty if there is none, or if it cannot be read."""
+    try:
+        with open(os.path.join(directory, "report.json"), encoding="utf-8") as file:
+            report = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return report if isinstance(report, dict) else {}
+
+
+def _sources(report: Dict[str, Any]) -> List[Dict[str, Any]]:
+    described: List[Dict[str, Any]] = report.get("sources") or [report["source"]]
+    return described
+
+
+def _is_made_of(report: Dict[str, Any], sources: List[str], options: Mapping[str, Option]) -> bool:
     """Whether a model's report names these sources and options."""
     try:
-        with open(_report(directory), encoding="utf-8") as file:
-            report = json.load(file)
-        described = report.get("sources") or [report["source"]]
+        described = _sources(report)
         same = [os.path.realpath(each["name"]) for each in described] == [
             os.path.realpath(path) for path in sources
         ]
@@ -331,7 +347,7 @@ def _is_made_of(directory: str, sources: List[str], options: Mapping[str, Option
             "dim": report["dim"],
             **{name: first[name] for name in ("member", "words", "tensor")},
         }
-    except (OSError, ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         return False
     wanted = {"limit": 0, "on_error": "stop", "duplicates": "first", **options}
     # These do not change the model.
@@ -340,18 +356,12 @@ def _is_made_of(directory: str, sources: List[str], options: Mapping[str, Option
     return same and all(name in had and str(had[name]) == str(wanted[name]) for name in wanted)
 
 
-def _is_current(directory: str, sources: List[str]) -> bool:
+def _is_current(directory: str, report: Dict[str, Any], sources: List[str]) -> bool:
     """Whether the sources that a model's report names have their sizes, and none is newer."""
     try:
-        with open(_report(directory), encoding="utf-8") as file:
-            report = json.load(file)
-        made = os.stat(_report(directory)).st_mtime
-        sizes = [each["bytes"] for each in report.get("sources") or [report["source"]]]
+        made = os.stat(os.path.join(directory, "report.json")).st_mtime
         now = [os.stat(path) for path in sources]
     except OSError:
         return False
+    sizes = [each["bytes"] for each in _sources(report)]
     return sizes == [each.st_size for each in now] and all(each.st_mtime <= made for each in now)
-
-
-def _report(directory: str) -> str:
-    return os.path.join(directory, "report.json")
