@@ -32,23 +32,6 @@ std::string has_request(std::string_view line) {
     return request;
 }
 
-/// Calls `take` with each line that ends in `bytes`, and keeps the rest in `partial`.
-template <class Take>
-void for_each_line(std::string_view bytes, std::string& partial, Take take) {
-    for (std::size_t end = bytes.find('\n'); end != std::string_view::npos;
-         end = bytes.find('\n')) {
-        const std::string_view line = bytes.substr(0, end);
-        if (partial.empty()) {
-            take(line);
-        } else {
-            take(partial += line);
-            partial.clear();
-        }
-        bytes.remove_prefix(end + 1);
-    }
-    partial += bytes;
-}
-
 }  // namespace
 
 Result<ReplyTable> ReplyTable::create(std::string_view line, char separator) {
@@ -123,12 +106,13 @@ void ReplyTable::add_label(std::initializer_list<std::string_view> cells) {
 }
 
 void ReplyTable::take_first(std::string_view bytes) {
-    for_each_line(bytes, partial_,
-                  [&](std::string_view line) { known_.push_back(line.ends_with("\t1")); });
+    lines_.append(bytes);
+    while (const auto line = lines_.next()) known_.push_back(line->ends_with("\t1"));
 }
 
 void ReplyTable::take(std::string_view bytes, std::string& out) {
-    for_each_line(bytes, partial_, [&](std::string_view line) { add_line(line, out); });
+    lines_.append(bytes);
+    while (const auto line = lines_.next()) add_line(*line, out);
 }
 
 void ReplyTable::finish(std::string& out) {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/result.hpp"
+#include "common/wire/line_splitter.hpp"
 #include "common/wire/request.hpp"
 
 namespace gloved::client {
@@ -51,7 +53,7 @@ class ReplyTable {
     bool is_vectors_ = false;          ///< the first line tells how many columns there are
     bool is_begun_ = false;            ///< the headings are written
     std::size_t row_ = 0;              ///< the next one
-    std::string partial_;              ///< of a line whose end has not come
+    wire::LineSplitter lines_{std::numeric_limits<std::size_t>::max()};  ///< a reply's are long
 };
 
 }  // namespace gloved::client
