@@ -37,10 +37,6 @@ using source::Input;
 /// may claim any size.
 constexpr std::size_t kPieceBytes = std::size_t{16} << 20;
 
-Error refusal(const std::string& name, std::string_view what) {
-    return bad_source("{}: {}", name, what);
-}
-
 Result<Input> open_input(const std::string& path, const std::atomic<bool>& stop,
                          const std::string& member) {
     auto input = Input::open(path, stop, member);
@@ -71,9 +67,8 @@ Result<npy::Header> matrix_header(std::string_view prefix, const std::string& na
             header->shape.size() < 2 ? "array.reshape(-1, 1)" : "array.reshape(len(array), -1)");
     }
     if (header->shape[0] == 0 || header->shape[1] == 0) {
-        return refusal(
-            name, fmt::format("its shape is ({}, {}): a matrix has at least one row and one column",
-                              header->shape[0], header->shape[1]));
+        return bad_source("{}: its shape is ({}, {}): a matrix has at least one row and one column",
+                          name, header->shape[0], header->shape[1]);
     }
     return header;
 }
@@ -203,31 +198,28 @@ class TextReader {
         const auto take = [&](Piece& piece) -> Status {
             progress.update(input_.source_bytes());
             if (piece.batch.too_long) {
-                return refusal(
-                    matrix_.name_,
-                    fmt::format("line {}: it is longer than {} MiB; give so wide a matrix as .npy",
-                                lines_ + 1, source::kMaxLineBytes >> 20));
+                return bad_source(
+                    "{}: line {}: it is longer than {} MiB; give so wide a matrix as .npy",
+                    matrix_.name_, lines_ + 1, source::kMaxLineBytes >> 20);
             }
             return add(piece.rows, piece.batch.text_bytes);
         };
         if (Status done = source::run_ordered<Piece>(options.threads, produce, parse, take); !done)
             return done;
         if (matrix_.rows_ == 0) {
-            return refusal(matrix_.name_, lines_ == 0
-                                              ? "is empty; a matrix has at least one row"
-                                              : "holds no numbers; a matrix has at least one row");
+            return bad_source("{}: {}", matrix_.name_,
+                              lines_ == 0 ? "is empty; a matrix has at least one row"
+                                          : "holds no numbers; a matrix has at least one row");
         }
         return {};
     }
 
   private:
     Error ragged(std::uint64_t line, std::size_t count) const {
-        return refusal(
-            matrix_.name_,
-            fmt::format(
-                "line {} has {} number{}, and line {} has {}; a matrix has the same in every row",
-                line + 1, count, count == 1 ? "" : "s", matrix_.lines_.front().line + 1,
-                matrix_.dim_));
+        return bad_source(
+            "{}: line {} has {} number{}, and line {} has {}; a matrix has the same in every row",
+            matrix_.name_, line + 1, count, count == 1 ? "" : "s", matrix_.lines_.front().line + 1,
+            matrix_.dim_);
     }
 
     Status add(const TextRows& piece, std::size_t text_bytes) {
@@ -258,8 +250,7 @@ class TextReader {
         if (piece.fault) {
             const std::uint64_t line = lines_ + piece.fault->line;
             if (piece.fault->count != 0) return ragged(line, piece.fault->count);
-            return refusal(matrix_.name_,
-                           fmt::format("line {}: {}", line + 1, piece.fault->message));
+            return bad_source("{}: line {}: {}", matrix_.name_, line + 1, piece.fault->message);
         }
         lines_ += piece.lines;
         return {};
@@ -405,7 +396,8 @@ Result<Matrix> read_words(const std::string& path, const format::Model& model,
         matrix.words_.emplace_back(**word);
         matrix.lines_.push_back({matrix.rows_++, lines.number() - 1});
     }
-    if (matrix.rows_ == 0) return refusal(path, "holds no words; there must be at least one");
+    if (matrix.rows_ == 0)
+        return bad_source("{}: holds no words; there must be at least one", path);
     const auto known = std::ranges::find_if(matrix.model_rows_,
                                             [](format::Row row) { return row != format::kNoRow; });
     if (known == matrix.model_rows_.end()) {

@@ -33,10 +33,6 @@ struct Part {
     std::optional<std::size_t> nan;  ///< index of the first, if there is one
 };
 
-Error refusal(const source::Input& input, const std::string& message) {
-    return bad_source("{}: {}", input.name(), message);
-}
-
 template <class F>
 bool is_nan(F number) {
     if constexpr (std::is_floating_point_v<F>) return std::isnan(number);
@@ -150,9 +146,10 @@ Status read_matrices(source::ArrayReader& array, const npy::Header& header, std:
     // block size.
     bytes.resize(*got - *got % (header.data_bytes / header.shape[0]));
     if (is_all || !bytes.empty()) return {};
-    return refusal(input, fmt::format("is cut short: {} bytes of numbers are there, and its "
-                                      "header says {}; copy or write it again",
-                                      header.data_bytes - array.left(), header.data_bytes));
+    return bad_source(
+        "{}: is cut short: {} bytes of numbers are there, and its "
+        "header says {}; copy or write it again",
+        input.name(), header.data_bytes - array.left(), header.data_bytes);
 }
 
 }  // namespace
@@ -162,14 +159,13 @@ Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::H
                             const ReadOptions& options, const Begin<T>& begin) {
     const auto started = std::chrono::steady_clock::now();
     if (const std::string fault = header_fault<T>(header); !fault.empty())
-        return refusal(input, fault);
+        return bad_source("{}: {}", input.name(), fault);
     const Shape shape{header.shape[1], header.shape[2]};
     const std::uint64_t announced = header.shape[0];
     const std::size_t matrix_bytes = header.data_bytes / announced;
     if (matrix_bytes > options.matrix_bytes) {
-        return refusal(input,
-                       fmt::format("one of its matrices has more than {} MiB; that is too large",
-                                   options.matrix_bytes >> 20));
+        return bad_source("{}: one of its matrices has more than {} MiB; that is too large",
+                          input.name(), options.matrix_bytes >> 20);
     }
     const auto reducer = begin(announced, shape);
     if (!reducer) return reducer.error();
@@ -196,11 +192,11 @@ Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::H
         if (part.nan) {
             const std::size_t matrix = *part.nan / shape.numbers();
             const std::size_t element = *part.nan % shape.numbers();
-            return refusal(input,
-                           fmt::format("array[{}, {}, {}] is NaN, which cannot be compared with "
-                                       "numbers; numpy.argwhere(numpy.isnan(array)) finds all",
-                                       reading.count + matrix, element / shape.columns,
-                                       element % shape.columns));
+            return bad_source(
+                "{}: array[{}, {}, {}] is NaN, which cannot be compared with "
+                "numbers; numpy.argwhere(numpy.isnan(array)) finds all",
+                input.name(), reading.count + matrix, element / shape.columns,
+                element % shape.columns);
         }
         Status taken = merge_part(part.intake, part.intake.matrices(), *reducer, reading);
         if (!taken) return taken;
@@ -213,9 +209,10 @@ Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::H
     const auto surplus = array.has_more();
     if (!surplus) return surplus.error();
     if (*surplus) {
-        return refusal(input, fmt::format("more bytes follow the {} of numbers that its header "
-                                          "says; write it again with numpy.save",
-                                          header.data_bytes));
+        return bad_source(
+            "{}: more bytes follow the {} of numbers that its header "
+            "says; write it again with numpy.save",
+            input.name(), header.data_bytes);
     }
     finish_times(started, options, *reducer == nullptr, reading);
     return reading;

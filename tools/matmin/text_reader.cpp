@@ -49,11 +49,8 @@ struct Beginning {
     Shape shape;
 };
 
-Error refusal(const source::Input& input, const std::string& message) {
-    return bad_source("{}: {}", input.name(), message);
-}
 Error bad_line(const source::Input& input, std::uint64_t line, const std::string& message) {
-    return refusal(input, fmt::format("line {}: {}", line + 1, message));
+    return bad_source("{}: line {}: {}", input.name(), line + 1, message);
 }
 
 /// Parses the line of the count.
@@ -117,8 +114,9 @@ Result<std::optional<Beginning>> parse_beginning(const source::Input& input, std
     }
     if (!is_all) return std::optional<Beginning>();
     if (!counted)
-        return refusal(input,
-                       "is empty; the first line holds the number of matrices, and they follow");
+        return bad_source(
+            "{}: is empty; the first line holds the number of matrices, and they follow",
+            input.name());
     if (found.shape.rows == 0) {
         return bad_line(
             input, found.count_line,
@@ -131,11 +129,9 @@ Result<std::optional<Beginning>> parse_beginning(const source::Input& input, std
 Status check_matrix_bytes(const source::Input& input, const ReadOptions& options,
                           std::string_view matrix) {
     if (matrix.size() <= options.matrix_bytes) return {};
-    return refusal(
-        input,
-        fmt::format(
-            "a matrix has more than {} MiB of text; lines of *** are missing, or it is too large",
-            options.matrix_bytes >> 20));
+    return bad_source(
+        "{}: a matrix has more than {} MiB of text; lines of *** are missing, or it is too large",
+        input.name(), options.matrix_bytes >> 20);
 }
 
 /// Finds the end of the last whole line of *** in `text`; 0 if there is none. Searches from `from`,
