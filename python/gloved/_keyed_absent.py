@@ -39,6 +39,7 @@ _INSTEAD = {
     "save": "the model's files are the daemon's; gloved-convert --export writes them as text",
     "save_word2vec_format": "gloved-convert --export writes a model as text",
     "set_vecattr": _NO_ATTRIBUTES,
+    "similarity_unseen_docs": "it is a method of gensim's Doc2Vec alone",
     "similarity_matrix": "client.matrix(words) gives the cosine of every word with every word",
     "sort_by_descending_frequency": "words are in order of frequency already",
     "syn0": "use vectors",

@@ -55,6 +55,7 @@ class KeyedVectors(metaclass=ExplainsAbsent):
     - Equal scores are in the order of the words' bytes.
     - topn has a limit, the daemon's max_k: 65,536 by default.
     - most_similar_cosmul() heeds restrict_vocab, and takes ints.
+    - A list item that is no key, vector or pair is a TypeError; gensim has an IndexError.
     - What writes or trains is absent. AttributeError tells what to use instead.
 
     A result is of one model, also if the daemon loads another one while a method asks: then the

@@ -592,9 +592,9 @@ init_sims intersect_word2vec_format key_to_index lifecycle_events load load_word
 log_accuracy log_evaluate_word_pairs mapfile_path most_similar most_similar_cosmul
 most_similar_to_given n_similarity next_index norms rank rank_by_centrality
 relative_cosine_similarity resize_vectors save save_word2vec_format set_vecattr similar_by_key
-similar_by_vector similar_by_word similarity sort_by_descending_frequency unit_normalize_all
-vector_size vectors vectors_for_all vectors_lockf vectors_norm vocab wmdistance word_vec
-words_closer_than
+similar_by_vector similar_by_word similarity similarity_unseen_docs sort_by_descending_frequency
+unit_normalize_all vector_size vectors vectors_for_all vectors_lockf vectors_norm vocab wmdistance
+word_vec words_closer_than
 """
 # Those of gensim 3 that old notebooks have.
 GENSIM_3 = "accuracy add get_keras_embedding similarity_matrix syn0 syn0norm wv"

@@ -12,9 +12,10 @@ is compared with gensim's scores of all words, since gensim ignores it.
 Words and their order must be equal, scores within 1e-6 (cosmul: relative), and an exception must be
 of gensim's class or one derived from it. gensim computes in float32, so words may change places if
 their float64 scores are closer than 1e-6: the table counts answers where some do. Where gloved
-differs on purpose, see KeyedVectors, the table counts «on purpose»: a query vector of zero. Words
-whose own vector is zero are not asked. Exit status 1 on any other difference. Needs Debian's
-python3-gensim.
+differs on purpose, see KeyedVectors, the table counts «on purpose»: a query vector of zero, an
+evaluation without a question, an item that is no key, vector or pair. Words whose own vector is
+zero are not asked. Every public name of gensim's object must be there, or tell what to use instead.
+Exit status 1 on any other difference. Needs Debian's python3-gensim.
 """
 import contextlib
 import logging
@@ -173,14 +174,21 @@ class World:
     def cosines(self, vector):
         return lambda: self.units @ (vector() / np.linalg.norm(vector()))
 
-    def is_zero(self, positive, negative):
+    def on_purpose(self, positive, negative):
+        """The exception of gloved where gensim has an answer or another exception, or None."""
+        for side in (positive, negative):
+            for key in side if isinstance(side, list) else []:
+                if isinstance(key, tuple) and (len(key) != 2 or isinstance(key[1], str)):
+                    return TypeError
         try:
-            return np.linalg.norm(self.mean(positive, negative)) < 1e-6
+            zero = np.linalg.norm(self.mean(positive, negative)) < 1e-6
         except (KeyError, IndexError, TypeError, ValueError):
-            return False
+            zero = False
+        return gloved.ZeroVector if zero else None
 
 
-# Each method: a function that draws arguments, and returns a call and a comparison.
+# Each method: a function that draws arguments, and returns a call, a comparison, the arguments as
+# text, and the exception that either library raises on purpose.
 
 
 def most_similar(w):
@@ -201,7 +209,7 @@ def most_similar(w):
         lambda kv: kv.most_similar(positive, negative, **options),
         w.ranking(w.cosines(lambda: w.mean(positive, negative))),
         arguments,
-        w.is_zero(positive, negative),
+        w.on_purpose(positive, negative),
     )
 
 
@@ -245,7 +253,7 @@ def most_similar_sides(w):
         lambda kv: kv.most_similar(positive, negative, **options),
         w.ranking(w.cosines(lambda: w.mean(*sides))),
         f"{positive!r:.200}, {negative!r:.200}, {options}",
-        w.is_zero(*sides),
+        w.on_purpose(*sides),
     )
 
 
@@ -539,7 +547,9 @@ def evaluate_word_analogies(w):
             raise Difference(f"{ours!r:.200}, gensim {theirs!r:.200}")
 
     empty = not any(line.startswith(":") for line in open(path, encoding="utf-8"))
-    return lambda kv: kv.evaluate_word_analogies(path, **options), compare, str(options), empty
+    # gensim divides by the number of the last line, counted from 0.
+    purpose = ZeroDivisionError if empty else None
+    return lambda kv: kv.evaluate_word_analogies(path, **options), compare, str(options), purpose
 
 
 def words_of_pair(w, scores):
@@ -625,13 +635,11 @@ def outcome(call, kv):
         return None, error
 
 
-def compare_case(world, call, compare, zero):
+def compare_case(world, call, compare, purpose):
     """What the case counts as: answer, exception, or on purpose."""
     ours, our_error = outcome(call, world.ours)
     theirs, their_error = outcome(call, world.theirs)
-    if zero and (
-        isinstance(our_error, gloved.ZeroVector) or isinstance(their_error, ZeroDivisionError)
-    ):
+    if purpose and (isinstance(our_error, purpose) or isinstance(their_error, purpose)):
         return "on purpose"
     if their_error is not None:
         if not isinstance(our_error, type(their_error)):
@@ -648,14 +656,24 @@ def compare_case(world, call, compare, zero):
 def cases_of(name, world, count, seed):
     if name in WHOLE:
         get, compare = WHOLE[name]
-        yield get, lambda ours, theirs: compare(world, ours, theirs), "", False
+        yield get, lambda ours, theirs: compare(world, ours, theirs), "", None
         return
     divisor, draw = METHODS[name]
     for case in range(max(1, count // divisor)):
         world.chance.seed(f"{seed} {name} {case}")
         world.flaw = world.chance.choice(("unknown", "unknown", "length"))
-        call, compare, arguments, *zero = draw(world)
-        yield call, compare, arguments, bool(zero and zero[0])
+        call, compare, arguments, *purpose = draw(world)
+        yield call, compare, arguments, purpose[0] if purpose else None
+
+
+def check_names(world, verdicts):
+    """Every public name of gensim's object is there, or its AttributeError tells what to use."""
+    for name in (name for name in dir(world.theirs) if not name.startswith("_")):
+        try:
+            getattr(type(world.ours), name)
+        except AttributeError as error:
+            if str(error).endswith(f"no attribute {name!r}"):
+                verdicts.add(f"{name}: {error}")
 
 
 @harness.program(
@@ -675,6 +693,7 @@ def main(arguments, verdicts):
         world = World(gloved.connect(daemon.path), theirs)
         zeros = len(theirs) - len(world.words)
         print(f"{len(theirs)} x {theirs.vector_size}, {zeros} of them zero")
+        check_names(world, verdicts)
         print(
             f"{'method':<28} {'cases':>6} {'answers':>8} {'with swaps':>10} {'exceptions':>10}"
             f" {'on purpose':>10} {'differences':>11} {'seconds':>8}"
@@ -683,10 +702,10 @@ def main(arguments, verdicts):
             begun = time.monotonic()
             counts = dict.fromkeys(("answer", "exception", "on purpose", "difference", "swap"), 0)
             cases = cases_of(name, world, arguments.cases, arguments.seed)
-            for call, compare, shown, zero in cases:
+            for call, compare, shown, purpose in cases:
                 world.swapped = False
                 try:
-                    counts[compare_case(world, call, compare, zero)] += 1
+                    counts[compare_case(world, call, compare, purpose)] += 1
                     counts["swap"] += world.swapped
                 except Difference as difference:
                     counts["difference"] += 1
