@@ -56,10 +56,11 @@ packages_of() {
         aarch64) echo crossbuild-essential-arm64 mmdebstrap qemu-user ;;
         ci)
             # The test of the package of the Python client makes it. Tests of the pages in docs/ run
-            # what needs pandas, scipy and R; others share a client by joblib, and run a notebook.
+            # what needs pandas, scipy and R; others share a client by
+            # joblib and dask, and run a notebook.
             echo clang-format clang-tidy dpkg-dev git mypy pyflakes3 python3-flake8 \
-                python3-ipykernel python3-joblib python3-nbclient python3-pandas python3-pip \
-                python3-scipy python3-setuptools python3-wheel r-base-core shellcheck
+                python3-dask python3-ipykernel python3-joblib python3-nbclient python3-pandas \
+                python3-pip python3-scipy python3-setuptools python3-wheel r-base-core shellcheck
             ;;
         *)
             echo "no list of packages is called '$1'" >&2

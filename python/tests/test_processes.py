@@ -34,10 +34,14 @@ def executor(kind: Callable[[int], futures.Executor]) -> Iterator[Map]:
         yield lambda ask, words: list(workers.map(ask, words))
 
 
+def need(module: str) -> None:
+    if importlib.util.find_spec(module) is None:
+        pytest.skip(f"there is no {module} (package python3-{module})")
+
+
 @contextlib.contextmanager
 def joblib_processes() -> Iterator[Map]:
-    if importlib.util.find_spec("joblib") is None:
-        pytest.skip("there is no joblib (package python3-joblib)")
+    need("joblib")
     import joblib
     from joblib.externals.loky import get_reusable_executor
 
@@ -48,12 +52,25 @@ def joblib_processes() -> Iterator[Map]:
         get_reusable_executor().shutdown()
 
 
+@contextlib.contextmanager
+def dask_processes() -> Iterator[Map]:
+    need("dask")
+    import dask
+
+    def answers(ask: Callable[[str], Any], words: List[str]) -> List[Any]:
+        asked = [dask.delayed(ask)(word) for word in words]
+        return list(dask.compute(*asked, scheduler="processes", num_workers=WORKERS))
+
+    yield answers
+
+
 POOLS = {
     "multiprocessing, spawn": lambda: multiprocessing_pool("spawn"),
     "multiprocessing, fork": lambda: multiprocessing_pool("fork"),
     "concurrent.futures, processes": lambda: executor(futures.ProcessPoolExecutor),
     "concurrent.futures, threads": lambda: executor(futures.ThreadPoolExecutor),
     "joblib": joblib_processes,
+    "dask": dask_processes,
 }
 
 
