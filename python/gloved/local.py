@@ -350,8 +350,8 @@ def _is_made_of(report: Dict[str, Any], sources: List[str], options: Mapping[str
     except (KeyError, TypeError):
         return False
     wanted = {"limit": 0, "on_error": "stop", "duplicates": "first", **options}
-    # These do not change the model.
-    for name in ("threads", "memory"):
+    # These do not change its answers.
+    for name in ("threads", "memory", "planes"):
         wanted.pop(name, None)
     return same and all(name in had and str(had[name]) == str(wanted[name]) for name in wanted)
 
