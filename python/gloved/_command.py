@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Iterable, NoReturn, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, NoReturn, Optional, Sequence
 
 from .errors import GlovedError
 
@@ -51,6 +51,24 @@ def say(message: str) -> None:
     except OSError:
         # Python would try again at its end, and change the exit status.
         sys.stderr = None  # type: ignore[assignment]
+
+
+_TOLD_WORDS = 20
+
+
+def some_of(words: Sequence[str]) -> str:
+    """The first of the words, for a message."""
+    more = len(words) - _TOLD_WORDS
+    return ", ".join(words[:_TOLD_WORDS]) + (f" and {more} more" if more > 0 else "")
+
+
+def say_how_found(skipped: Sequence[str], replaced: Mapping[str, str]) -> None:
+    """What gloved-client tells too: words that the model has not, or in another case alone."""
+    if skipped:
+        say(f"not in the model and left out: {some_of(skipped)}")
+    if replaced:
+        pairs = [f"{typed} ({taken})" for typed, taken in replaced.items()]
+        say(f"taken in another case: {some_of(pairs)}")
 
 
 def write(lines: Iterable[str]) -> None:

@@ -110,15 +110,12 @@ class Call(OneModel):
                 words.append(None)
         return words
 
-    def known(self, keys: Sequence[Any]) -> List[Optional[str]]:
-        """The word of each key; None if the model does not have it."""
+    def known(self, keys: Sequence[Any], case: str = "exact") -> List[Optional[str]]:
+        """The model's word for each key; None if it does not have it."""
         words = self._words_if_possible(keys)
         possible = [word for word in words if word is not None]
-        answers = self.ask_all(
-            requests.has(possible[part], case="exact") for part in _snapshot.chunks(possible)
-        )
-        is_known = (each.known for answer in answers for each in answer)
-        return [word if word is not None and next(is_known) else None for word in words]
+        names = iter(_snapshot.names(self, possible, case))
+        return [None if word is None else next(names) for word in words]
 
     def vector(self, word: str) -> Any:
         """The vector of a word."""

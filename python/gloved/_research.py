@@ -14,7 +14,16 @@ from itertools import combinations
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence
 
 from . import _reply, _snapshot, _vectors, requests
-from ._command import Commands, Fault, new_command, say, visible, whole_number, write
+from ._command import (
+    Commands,
+    Fault,
+    new_command,
+    say_how_found,
+    some_of,
+    visible,
+    whole_number,
+    write,
+)
 from ._keyed_call import Call
 from ._lines import words_of_file
 from ._one_model import of_one_model
@@ -24,8 +33,6 @@ from .errors import ZeroVector
 
 MAX_EXACT_DIVISIONS = 200_000
 """Of X and Y: more are drawn at random. Ten words each have 184,756."""
-
-_TOLD_WORDS = 20
 
 _WEAT = """Word Embedding Association Test (Caliskan, Bryson and Narayanan, Science 356, 2017):
 whether words X are nearer to words A than to words B, compared with words Y.
@@ -51,7 +58,8 @@ _SIMILARITY_EXAMPLES = """example:
   python3 -m gloved similarity --a king queen --b man woman"""
 
 _DENSITY = """The density of each word's neighbourhood: the mean cosine to its K nearest words. The
-daemon answers from the neighbours that gloved-neighbors stored, if the model has them."""
+daemon answers from the neighbours that gloved-neighbors stored, if the model has them. A word
+without neighbours has a line without a density."""
 
 _DENSITY_EXAMPLES = """examples:
   python3 -m gloved density king piano monday
@@ -153,6 +161,10 @@ def _new(
         " out and told",
     )  # fmt: skip
     parser.add_argument(
+        "--case", choices=("exact", "ignore"), default="exact",
+        help="whether words are taken as written (the default), or in another case too, and told",
+    )  # fmt: skip
+    parser.add_argument(
         "--format", choices=("text", "csv", "tsv", "json"), default="text",
         help="of the table; csv, tsv and json have all digits (default: text)",
     )  # fmt: skip
@@ -189,89 +201,99 @@ def _sets_of(options: argparse.Namespace) -> List[List[str]]:
 class _Known:
     """The words of sets that the model has, in one call."""
 
-    def __init__(self, call: Call, sets: List[List[str]], skip: bool) -> None:
+    def __init__(self, call: Call, sets: List[List[str]], case: str, skip: bool) -> None:
         model = call.model()
         self.model = {"model": model.model, "generation": model.generation}
         every = list(dict.fromkeys(word for words in sets for word in words))
-        has = {word for word in call.known(every) if word is not None}
-        self.skipped = [word for word in every if word not in has]
-        self.sets = [[word for word in words if word in has] for words in sets]
+        found = dict(zip(every, call.known(every, case)))
+        self.names = {word: name for word, name in found.items() if name is not None}
+        self.skipped = [word for word in every if word not in self.names]
+        self.replaced = {word: name for word, name in self.names.items() if name != word}
+        self.sets = [
+            list(dict.fromkeys(self.names[word] for word in words if word in self.names))
+            for words in sets
+        ]
         if self.skipped and not skip:
             raise Fault(
-                f"not in the model: {_some(self.skipped)}; --unknown skip leaves such words out"
+                f"not in the model: {some_of(self.skipped)}; --unknown skip leaves such words out"
             )
         for words, known in zip(sets, self.sets):
             if not known:
-                raise Fault(f"the model has no word of the set {_some(words)}")
-
-
-def _some(words: List[str]) -> str:
-    more = len(words) - _TOLD_WORDS
-    return ", ".join(words[:_TOLD_WORDS]) + (f" and {more} more" if more > 0 else "")
+                raise Fault(f"the model has no word of the set {some_of(words)}")
 
 
 def _answer(
     options: argparse.Namespace,
     sets: List[List[str]],
-    compute: Callable[[Call, List[List[str]]], List[Dict[str, Any]]],
+    compute: Callable[[Call, _Known], List[Dict[str, Any]]],
 ) -> None:
     """Prints the rows that come of the words that the model has."""
     with Client(options.socket, model=options.model) as client:
         cache = _snapshot.Cache(client)
 
         def ask(call: Call) -> Any:
-            known = _Known(call, sets, options.unknown == "skip")
-            return known, compute(call, known.sets)
+            known = _Known(call, sets, options.case, options.unknown == "skip")
+            return known, compute(call, known)
 
         known, rows = of_one_model(lambda: Call(cache), ask)
-    if known.skipped:
-        say(f"not in the model and left out: {_some(known.skipped)}")
+    say_how_found(known.skipped, known.replaced)
     if options.format == "json":
-        _print_json({**known.model, "results": rows, "skipped": known.skipped})
+        replaced = [{"word": word, "by": name} for word, name in known.replaced.items()]
+        found = {"skipped": known.skipped, "replaced": replaced}
+        _print_json({**known.model, **found, "results": rows})
     else:
         _print_table(options.format, rows)
 
 
 def _run_weat(options: argparse.Namespace) -> None:
-    def compute(call: Call, sets: List[List[str]]) -> List[Dict[str, Any]]:
-        x, y, a, b = (call.vectors(words) for words in sets)
+    def compute(call: Call, known: _Known) -> List[Dict[str, Any]]:
+        x, y, a, b = (call.vectors(words) for words in known.sets)
         of_x, of_y = (
             [mean_cosine(word, a) - mean_cosine(word, b) for word in words] for words in (x, y)
         )
         figures = weat(of_x, of_y, options.samples, options.seed)
-        return [{**figures._asdict(), **dict(zip(options.sets, map(len, sets)))}]
+        return [{**figures._asdict(), **dict(zip(options.sets, map(len, known.sets)))}]
 
     _answer(options, _sets_of(options), compute)
 
 
 def _run_similarity(options: argparse.Namespace) -> None:
-    def compute(call: Call, sets: List[List[str]]) -> List[Dict[str, Any]]:
-        a, b = (call.vectors(words) for words in sets)
+    def compute(call: Call, known: _Known) -> List[Dict[str, Any]]:
+        a, b = (call.vectors(words) for words in known.sets)
         mean = statistics.fmean(mean_cosine(word, b) for word in a)
-        return [{"mean_cosine": mean, **dict(zip(options.sets, map(len, sets)))}]
+        return [{"mean_cosine": mean, **dict(zip(options.sets, map(len, known.sets)))}]
 
     _answer(options, _sets_of(options), compute)
 
 
 def _run_density(options: argparse.Namespace) -> None:
-    words = [*options.words, *words_of_file(options.words_file)]
+    words = list(dict.fromkeys([*options.words, *words_of_file(options.words_file)]))
     if not words:
         raise Fault("there is no word: name some, or use --words")
 
-    def compute(call: Call, sets: List[List[str]]) -> List[Dict[str, Any]]:
+    def compute(call: Call, known: _Known) -> List[Dict[str, Any]]:
+        (names,) = known.sets
         answers = call.ask_all(
             (
                 Request(
                     requests.near(word, k=options.k, unknown="error", case="exact").line,
                     _reply.hits,
                 )
-                for word in sets[0]
+                for word in names
             ),
             accepted=(ZeroVector,),
         )
-        return [{"word": word, **_density(answer)} for word, answer in zip(sets[0], answers)]
+        densities = dict(zip(names, map(_density, answers)))
+        # A word that is left out has a line too, so that each line of a file has one.
+        return [
+            {"word": word, **densities.get(known.names.get(word, ""), _NO_DENSITY)}
+            for word in words
+        ]
 
-    _answer(options, [list(dict.fromkeys(words))], compute)
+    _answer(options, [words], compute)
+
+
+_NO_DENSITY = {"density": None, "neighbours": None}
 
 
 def _density(answer: Any) -> Dict[str, Any]:

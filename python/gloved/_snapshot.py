@@ -51,6 +51,30 @@ def chunks(words: Sequence[str]) -> Iterator[slice]:
         yield slice(start, len(words))
 
 
+def names(
+    asked: OneModel, words: Sequence[str], case: Optional[str]
+) -> List[Optional[str]]:
+    """The model's word for each of the words, which may be in another case; None if it has none.
+
+    case is that of the request; None is as the daemon does.
+    """
+    found: List[Optional[str]] = []
+    unlisted = []
+    parts = list(chunks(words))
+    answers = asked.ask_all(requests.has(words[part], case=case) for part in parts)
+    for answer, part in zip(answers, parts):
+        replaced = answer.info.replaced
+        found += [replaced.get(each.word, each.word) if each.known else None for each in answer]
+        if answer.info.unlisted and part.stop - part.start > 1:
+            unlisted.append(part)
+    # A reply does not name every word that it replaced. One of fewer words does.
+    for part in unlisted:
+        middle = (part.start + part.stop) // 2
+        for half in (slice(part.start, middle), slice(middle, part.stop)):
+            found[half] = names(asked, words[half], case)
+    return found
+
+
 def _bytes_of_reply(count: int, reply: Reply) -> bytes:
     return _vectors.join_base64(_reply.vectors(reply, count, may_skip=False))
 

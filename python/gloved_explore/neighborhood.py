@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from gloved import requests
 from gloved._one_model import OneModel, of_one_model
-from gloved._snapshot import chunks, rows
+from gloved._snapshot import chunks, names, rows
 from gloved.client import Client
-from gloved.results import Answer, Word
 
 Analogy = Tuple[str, str, str]
 
@@ -71,28 +70,21 @@ class _Gatherer:
             self._asked.append(is_asked)
         return number
 
-    def _has(self, words: Sequence[str], **options: Any) -> Iterator[Answer[Word]]:
-        """The answers to HAS, as many as there are chunks of the words."""
-        return self._model.ask_all(
-            requests.has(words[part], **options) for part in chunks(words)
-        )
-
     def known(self, words: Sequence[str]) -> List[str]:
         """The model's words for those that were typed, without those that are skipped."""
-        names: List[str] = []
-        missing: List[str] = []
-        for has in self._has(words, case=self._lookup.case):
-            replaced = has.info.replaced
-            names += [replaced.get(each.word, each.word) for each in has if each.known]
-            missing += [each.word for each in has if not each.known]
-            self.found.replaced.update(replaced)
+        found = dict(zip(words, names(self._model, words, self._lookup.case)))
+        missing = [word for word, name in found.items() if name is None]
+        taken = {word: name for word, name in found.items() if name is not None}
+        self.found.replaced.update(
+            (word, name) for word, name in taken.items() if name != word
+        )
         if missing and self._lookup.unknown != "skip":
             # Raises, with words that are spelt alike.
             self._model.ask(
                 requests.vec([missing[0]], unknown="error", case=self._lookup.case)
             )
         self.found.skipped += missing
-        return list(dict.fromkeys(names))
+        return list(dict.fromkeys(taken.values()))
 
     def add_neighbors(self, words: Sequence[str], k: int) -> None:
         groups = [self.add(word, group, True) for group, word in enumerate(words)]
@@ -120,7 +112,12 @@ class _Gatherer:
         found = self.found
         if not self._words:
             raise ValueError("there is no word to draw")
-        answers = list(self._has(self._words, fields=("rank",), case="exact"))
+        answers = list(
+            self._model.ask_all(
+                requests.has(self._words[part], fields=("rank",), case="exact")
+                for part in chunks(self._words)
+            )
+        )
         has = [each for answer in answers for each in answer]
         found.model, found.generation = answers[0].info.model, answers[0].info.generation
         found.places = [

@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Callable, List, Tuple
 
-from gloved._command import Commands, Fault, new_command, say, whole_number
+from gloved._command import Commands, Fault, new_command, say_how_found, whole_number
 from gloved._lines import words_of_file
 from gloved._vectors import numpy
 from gloved.client import Client
@@ -121,18 +121,6 @@ def _title(options: argparse.Namespace, found: Neighborhood) -> str:
     return "; ".join(pairs) or f"{len(found.places)} words"
 
 
-def _tell(found: Neighborhood) -> None:
-    """What gloved-client tells too."""
-    notes = []
-    if found.skipped:
-        notes.append("not in the model and left out: " + ", ".join(found.skipped))
-    if found.replaced:
-        pairs = (f"{typed} ({taken})" for typed, taken in found.replaced.items())
-        notes.append("taken in another case: " + ", ".join(pairs))
-    for note in notes:
-        say(note)
-
-
 def _output(options: argparse.Namespace, found: Neighborhood, form: str) -> bytes:
     places = _project(options, found)
     if form == "csv":
@@ -175,7 +163,7 @@ def _run(options: argparse.Namespace) -> None:
             if error.word not in extra:
                 raise
             raise Fault(f"{options.file}: line {extra[error.word]}: {error}") from None
-    _tell(found)
+    say_how_found(found.skipped, found.replaced)
     if options.output is not None:
         files.replace(Path(options.output), [_output(options, found, form)])
     if options.tsv is not None:

@@ -235,6 +235,15 @@ def test_words_may_be_looked_up_leniently(daemon: Daemon, tmp_path: Path) -> Non
         "python3 -m gloved: not in the model and left out: qwfp",
         "python3 -m gloved: taken in another case: King (king)",
     ]
+    # More than a reply tells of.
+    with gloved.connect(daemon.socket) as vectors:
+        words = [word for word in vectors.index_to_key[:300] if word.isalpha()]
+    (tmp_path / "words").write_text("\n".join(words).upper())
+    many = ("--words", str(tmp_path / "words"), "-k", "0", "--case", "ignore")
+    done = plot(daemon, *many, "-o", str(tmp_path / "words.csv"))
+    assert done.returncode == 0, done.stderr
+    drawn = (tmp_path / "words.csv").read_text().splitlines()[1:]
+    assert [line.split(",")[0] for line in drawn] == words
     refused(plot(daemon, "Kingg", "-o", path), '"Kingg" is not in the model; near to it: "king"')
     refused(plot(daemon, "qwfp", "--unknown", "skip", "-o", path), "there is no word to draw")
 

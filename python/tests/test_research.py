@@ -15,22 +15,11 @@ import pytest
 
 import gloved
 from conftest import Daemon, run_command, run_process
+from weat_words import PUBLISHED
 
 numpy = pytest.importorskip("numpy", reason="needs numpy (package python3-numpy)")
 
-# The first test of Caliskan, Bryson and Narayanan, 2017.
-FLOWERS = """aster clover hyacinth marigold poppy azalea crocus iris orchid rose bluebell daffodil
-lilac pansy tulip buttercup daisy lily peony violet carnation gladiola magnolia petunia
-zinnia""".split()
-INSECTS = """ant caterpillar flea locust spider bedbug centipede fly maggot tarantula bee cockroach
-gnat mosquito termite beetle cricket hornet moth wasp blackfly dragonfly horsefly roach
-weevil""".split()
-PLEASANT = """caress freedom health love peace cheer friend heaven loyal pleasure diamond gentle
-honest lucky rainbow diploma gift honor miracle sunrise family happy laughter paradise
-vacation""".split()
-UNPLEASANT = """abuse crash filth murder sickness accident death grief poison stink assault disaster
-hatred pollute tragedy divorce jail poverty ugly cancer kill rotten vomit agony prison""".split()
-SETS = {"x": FLOWERS, "y": INSECTS, "a": PLEASANT, "b": UNPLEASANT}
+SETS = PUBLISHED["flowers and insects"].sets
 
 ODD_TEXT = b'king 1 0 2\n"q",r 0 1 1\ncaf\xe9 1 1 0\nzero 0 0 0\nqueen 1 0.5 2\n'
 
@@ -73,15 +62,17 @@ def associations(daemon: Daemon, sets: Dict[str, List[str]]) -> List[Any]:
     return [(of @ a.T).mean(axis=1) - (of @ b.T).mean(axis=1) for of in (x, y)]
 
 
+def effect_size(x: Any, y: Any) -> float:
+    return float((x.mean() - y.mean()) / numpy.concatenate([x, y]).std(ddof=1))
+
+
 def test_weat_over_all_divisions(garden: Daemon) -> None:
-    sets = {**SETS, "x": FLOWERS[:7], "y": INSECTS[:6]}
+    sets = {**SETS, "x": SETS["x"][:7], "y": SETS["y"][:6]}
     answer = ask(garden, "weat", *options_of(sets))
     (row,) = answer["results"]
     x, y = associations(garden, sets)
     every = numpy.concatenate([x, y])
-    assert row["effect_size"] == pytest.approx(
-        (x.mean() - y.mean()) / every.std(ddof=1), abs=1e-9
-    )
+    assert row["effect_size"] == pytest.approx(effect_size(x, y), abs=1e-9)
     assert row["statistic"] == pytest.approx(x.sum() - y.sum(), abs=1e-9)
     sums = numpy.array([every[list(half)].sum() for half in itertools.combinations(range(13), 7)])
     assert row["divisions"] == len(sums) == 1716
@@ -100,9 +91,7 @@ def test_weat_over_random_divisions(garden: Daemon) -> None:
         return row  # type: ignore[no-any-return]
 
     row = figures()
-    assert row["effect_size"] == pytest.approx(
-        (x.mean() - y.mean()) / every.std(ddof=1), abs=1e-9
-    )
+    assert row["effect_size"] == pytest.approx(effect_size(x, y), abs=1e-9)
     drawn = numpy.random.default_rng(3)
     sums = numpy.array([drawn.permutation(every)[: len(x)].sum() for _ in range(20000)])
     assert row["divisions"] == 20000
@@ -112,24 +101,32 @@ def test_weat_over_random_divisions(garden: Daemon) -> None:
     assert figures() == row != figures("--seed", "2")
 
 
-def test_weat_of_real_words(daemon: Daemon, tmp_path: Path) -> None:
-    """The sample has one flower and four insects of the test."""
-    for name, words in SETS.items():
+# How many words of each set the sample has.
+KNOWN = {
+    "flowers and insects": [1, 4, 19, 18],
+    "instruments and weapons": [5, 12, 19, 18],
+    "mathematics and arts": [3, 8, 8, 7],
+    "science and arts": [6, 8, 8, 7],
+}
+
+
+@pytest.mark.parametrize("test", PUBLISHED)
+def test_weat_of_real_words(daemon: Daemon, tmp_path: Path, test: str) -> None:
+    published = PUBLISHED[test].sets
+    for name, words in published.items():
         (tmp_path / name).write_text("\n".join(words) + "\n\n")
-    files = [option for name in SETS for option in (f"--{name}-file", str(tmp_path / name))]
-    assert "not in the model: aster, clover, hyacinth" in refusal(daemon, "weat", *files)
+    files = [option for name in published for option in (f"--{name}-file", str(tmp_path / name))]
+    assert "not in the model: " in refusal(daemon, "weat", *files)
     answer = ask(daemon, "weat", *files, "--unknown", "skip")
+    every = [word for words in published.values() for word in words]
     with gloved.Client(daemon.socket) as client:
-        known = {word: client.has([word])[0].known for words in SETS.values() for word in words}
-    sets = {name: [word for word in words if known[word]] for name, words in SETS.items()}
+        known = {word: client.has([word])[0].known for word in every}
+    sets = {name: [word for word in words if known[word]] for name, words in published.items()}
     assert answer["skipped"] == [word for word in known if not known[word]]
     x, y = associations(daemon, sets)
     (row,) = answer["results"]
-    every = numpy.concatenate([x, y])
-    assert row["effect_size"] == pytest.approx(
-        (x.mean() - y.mean()) / every.std(ddof=1), abs=1e-9
-    )
-    assert [row[name] for name in SETS] == [1, 4, 19, 18]
+    assert row["effect_size"] == pytest.approx(effect_size(x, y), abs=1e-9)
+    assert [row[each] for each in sets] == KNOWN[test]
 
 
 def test_similarity_is_the_mean_cosine(daemon: Daemon) -> None:
@@ -154,6 +151,26 @@ def test_density_is_the_mean_cosine_to_the_nearest(
             mean = sum(score for _, score in kv.most_similar(word, topn=7)) / 7
             assert row == {"word": word, "density": pytest.approx(mean, abs=1e-12), "neighbours": 7}
     assert len(answer["results"]) == 3
+
+
+def test_words_in_another_case(daemon: Daemon) -> None:
+    """A reply tells of 64 replaced words: more are asked in smaller requests."""
+    with gloved.connect(daemon.socket) as kv:
+        typed = [word.upper() for word in kv.index_to_key[:300] if word.isalpha()]
+        expected = [kv.most_similar(word.lower(), topn=2) for word in typed]
+    lenient = ("--case", "ignore", "--unknown", "skip", "-k", "2")
+    answer = ask(daemon, "density", *typed, "qwfp", "king", *lenient)
+    assert answer["replaced"] == [{"word": word, "by": word.lower()} for word in typed]
+    assert answer["skipped"] == ["qwfp"]
+    assert [row["word"] for row in answer["results"]] == [*typed, "qwfp", "king"]
+    for row, near in zip(answer["results"], expected):
+        mean = statistics.fmean(score for _, score in near)
+        assert row["density"] == pytest.approx(mean, abs=1e-12)
+    assert answer["results"][-2] == {"word": "qwfp", "density": None, "neighbours": None}
+    sets = {"a": ["King", "king", "Queen"], "b": ["man"]}
+    upper = ask(daemon, "similarity", *options_of(sets), "--case", "ignore")
+    lower = ask(daemon, "similarity", *options_of({"a": ["king", "queen"], "b": ["man"]}))
+    assert upper["results"] == lower["results"]
 
 
 def test_forms_hold_odd_words(serve_text: Callable[[bytes], Daemon]) -> None:
@@ -192,7 +209,7 @@ def test_refusals(daemon: Daemon, garden: Daemon, tmp_path: Path) -> None:
     assert "the model has no word of the set qwfp" in none
     assert "one set alone" in refusal(daemon, "similarity", "--a-file", "-", "--b-file", "-")
     assert "missing" in refusal(daemon, "density", "--words", str(tmp_path / "missing"))
-    alike = options_of({"x": ["rose"], "y": ["rose"], "a": PLEASANT, "b": UNPLEASANT})
+    alike = options_of({"x": ["rose"], "y": ["rose"], "a": SETS["a"], "b": SETS["b"]})
     assert "same association" in refusal(garden, "weat", *alike)
 
 
