@@ -31,6 +31,12 @@ def candidates(path: Optional[Path]) -> List[str]:
     return ([os.path.join(own, "gloved.sock")] if own else []) + [SYSTEM_SOCKET]
 
 
+def described(path: Optional[Path], model: Optional[str]) -> str:
+    """The daemon and the model that are asked, for the repr() of a client."""
+    named = "" if model is None else f", model={model!r}"
+    return f"{' or '.join(candidates(path))!r}{named}"
+
+
 _READ_BYTES = 256 * 1024
 
 

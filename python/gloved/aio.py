@@ -111,6 +111,9 @@ class AsyncClient:
     ping = _verb(requests.ping)
     help = _verb(requests.help)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({_socket.described(self._socket, self.model)})"
+
     def __reduce__(self) -> Tuple[Any, ...]:
         """A copy, or what another process unpickles, has the same options, and connections of its
         own."""

@@ -97,9 +97,7 @@ class Client:
     help = _verb(requests.help)
 
     def __repr__(self) -> str:
-        named = "" if self.model is None else f", model={self.model!r}"
-        paths = " or ".join(map(str, _socket.candidates(self._socket)))
-        return f"{type(self).__name__}({paths!r}{named})"
+        return f"{type(self).__name__}({_socket.described(self._socket, self.model)})"
 
     def __enter__(self) -> Client:
         return self

@@ -646,6 +646,8 @@ def test_repr_asks_nothing() -> None:
     with serving(Peer.ignore) as server:
         silent = KeyedVectors(gloved.Client(server.socket, model="some", timeout=0.2, retries=0))
         assert repr(silent) == f"KeyedVectors<Client({server.socket!r}, model='some')>"
+        later = gloved.AsyncClient(server.socket, model="some")
+        assert repr(later) == f"AsyncClient({server.socket!r}, model='some')"
     assert server.lines == []
 
 
