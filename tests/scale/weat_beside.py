@@ -56,8 +56,8 @@ def ask(socket, sets):
 
 @harness.program(harness.option("text", None, "GloVe's text", type=harness.existing))
 def weat_beside(arguments, verdicts):
-    published = [word for test in PUBLISHED.values() for words in test.sets.values() for word in words]
-    vectors = read_vectors(arguments.text, set(published))
+    sets = [words for test in PUBLISHED.values() for words in test.sets.values()]
+    vectors = read_vectors(arguments.text, {word for words in sets for word in words})
     model = harness.convert(arguments.bin, arguments.text, os.path.join(arguments.work, "model"))
     with harness.Service(arguments.bin, arguments.work, model) as daemon:
         for name, test in PUBLISHED.items():
