@@ -7,8 +7,19 @@ import os
 import re
 import signal
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, NoReturn, Optional, Sequence
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Mapping,
+    NoReturn,
+    Optional,
+    Sequence,
+)
 
+from ._lines import lines_of
 from .errors import GlovedError
 
 if TYPE_CHECKING:
@@ -69,6 +80,25 @@ def say_how_found(skipped: Sequence[str], replaced: Mapping[str, str]) -> None:
     if replaced:
         pairs = [f"{typed} ({taken})" for typed, taken in replaced.items()]
         say(f"taken in another case: {some_of(pairs)}")
+
+
+def words_of_file(file: Optional[str]) -> Dict[str, int]:
+    """The words of a file, a word a line, and the number of the line where each comes first.
+
+    A file of "-" is standard input; None has no word. Empty lines are skipped. A first line that
+    may be the heading of a table is a word, which would change figures unseen, and is told.
+    """
+    found: Dict[str, int] = {}
+    if file is None:
+        return found
+    name = "standard input" if file == "-" else file
+    with sys.stdin.buffer if file == "-" else open(file, "rb") as opened:
+        for number, word in lines_of(opened, name, errors="surrogateescape"):
+            if word:
+                found.setdefault(word, number)
+            if number == 1 and word.lower() in ("word", "words"):
+                say(f'{name}: line 1: "{word}" is taken for a word; if it is a heading, remove it')
+    return found
 
 
 def write(lines: Iterable[str]) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import codecs
 import io
-import sys
 import zlib
-from typing import IO, Dict, Iterator, Optional, Tuple
+from typing import IO, Iterator, Tuple
 
 MAX_LINE_BYTES = 1 << 20
 
@@ -55,19 +54,3 @@ def lines_of(
             yield number, line.decode(codec, errors)
         except UnicodeDecodeError as error:
             raise ValueError(f"{name}: line {number} is not {encoding}: {error.reason}") from None
-
-
-def words_of_file(file: Optional[str]) -> Dict[str, int]:
-    """The words of a file, a word a line, and the number of the line where each comes first.
-
-    A file of "-" is standard input; None has no word. Empty lines are skipped.
-    """
-    found: Dict[str, int] = {}
-    if file is None:
-        return found
-    name = "standard input" if file == "-" else file
-    with sys.stdin.buffer if file == "-" else open(file, "rb") as opened:
-        for number, word in lines_of(opened, name, errors="surrogateescape"):
-            if word:
-                found.setdefault(word, number)
-    return found

@@ -22,10 +22,10 @@ from ._command import (
     some_of,
     visible,
     whole_number,
+    words_of_file,
     write,
 )
 from ._keyed_call import Call
-from ._lines import words_of_file
 from ._one_model import of_one_model
 from ._wire import CODE_POINTS_OF_BYTES, Request
 from .client import Client

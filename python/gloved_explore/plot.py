@@ -7,8 +7,14 @@ import warnings
 from pathlib import Path
 from typing import Callable, List, Tuple
 
-from gloved._command import Commands, Fault, new_command, say_how_found, whole_number
-from gloved._lines import words_of_file
+from gloved._command import (
+    Commands,
+    Fault,
+    new_command,
+    say_how_found,
+    whole_number,
+    words_of_file,
+)
 from gloved._vectors import numpy
 from gloved.client import Client
 from gloved.errors import UnknownWord

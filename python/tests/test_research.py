@@ -153,6 +153,21 @@ def test_density_is_the_mean_cosine_to_the_nearest(
     assert len(answer["results"]) == 3
 
 
+@pytest.mark.parametrize("heading", ["word", "Words"])
+def test_a_heading_counts_as_a_word_and_is_told(
+    daemon: Daemon, tmp_path: Path, heading: str
+) -> None:
+    path = tmp_path / "words"
+    path.write_bytes(b"\xef\xbb\xbf%s\r\nking\r\nqueen\r\n" % heading.encode())
+    to_set = ("--socket", daemon.socket, "--a-file", str(path), "--b", "man", "--case", "ignore")
+    done = run_command("similarity", *to_set)
+    assert done.stdout.split()[-2:] == [b"3", b"1"]
+    told = f'{path}: line 1: "{heading}" is taken for a word; if it is a heading, remove it'
+    assert told in done.stderr.decode()
+    path.write_bytes(b"king\nword\n")
+    assert run_command("similarity", *to_set).stderr == b""
+
+
 def test_words_in_another_case(daemon: Daemon) -> None:
     """A reply tells of 64 replaced words: more are asked in smaller requests."""
     with gloved.connect(daemon.socket) as kv:
