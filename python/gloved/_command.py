@@ -20,6 +20,7 @@ from typing import (
 )
 
 from ._lines import lines_of
+from ._wire import quote
 from .errors import GlovedError
 
 if TYPE_CHECKING:
@@ -68,9 +69,13 @@ _TOLD_WORDS = 20
 
 
 def some_of(words: Sequence[str]) -> str:
-    """The first of the words, for a message."""
-    more = len(words) - _TOLD_WORDS
-    return ", ".join(words[:_TOLD_WORDS]) + (f" and {more} more" if more > 0 else "")
+    """The first of the words, for a message: in quotes, which show blanks."""
+    return _some(list(map(quote, words)))
+
+
+def _some(texts: Sequence[str]) -> str:
+    more = len(texts) - _TOLD_WORDS
+    return ", ".join(texts[:_TOLD_WORDS]) + (f" and {more} more" if more > 0 else "")
 
 
 def say_how_found(skipped: Sequence[str], replaced: Mapping[str, str]) -> None:
@@ -78,8 +83,8 @@ def say_how_found(skipped: Sequence[str], replaced: Mapping[str, str]) -> None:
     if skipped:
         say(f"not in the model and left out: {some_of(skipped)}")
     if replaced:
-        pairs = [f"{typed} ({taken})" for typed, taken in replaced.items()]
-        say(f"taken in another case: {some_of(pairs)}")
+        pairs = [f"{quote(typed)} ({quote(taken)})" for typed, taken in replaced.items()]
+        say(f"taken in another case or Unicode form: {_some(pairs)}")
 
 
 def words_of_file(file: Optional[str]) -> Dict[str, int]:

@@ -214,8 +214,10 @@ class _Known:
             for words in sets
         ]
         if self.skipped and not skip:
+            other_case = ", --case ignore finds them in another case" if case == "exact" else ""
             raise Fault(
                 f"not in the model: {some_of(self.skipped)}; --unknown skip leaves such words out"
+                + other_case
             )
         for words, known in zip(sets, self.sets):
             if not known:

@@ -232,8 +232,8 @@ def test_words_may_be_looked_up_leniently(daemon: Daemon, tmp_path: Path) -> Non
     done = plot(daemon, "King", "qwfp", "--case", "ignore", "--unknown", "skip", "-o", path)
     assert done.returncode == 0
     assert done.stderr.decode().splitlines() == [
-        "python3 -m gloved: not in the model and left out: qwfp",
-        "python3 -m gloved: taken in another case: King (king)",
+        'python3 -m gloved: not in the model and left out: "qwfp"',
+        'python3 -m gloved: taken in another case or Unicode form: "King" ("king")',
     ]
     # More than a reply tells of.
     with gloved.connect(daemon.socket) as vectors:

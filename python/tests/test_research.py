@@ -218,10 +218,12 @@ def test_forms_hold_odd_words(serve_text: Callable[[bytes], Daemon]) -> None:
 def test_refusals(daemon: Daemon, garden: Daemon, tmp_path: Path) -> None:
     assert "set b has no word: use --b or --b-file" in refusal(daemon, "similarity", "--a", "king")
     assert "there is no word" in refusal(daemon, "density")
-    unknown = refusal(daemon, "density", "king", "qwfp", "qwfpg")
-    assert "not in the model: qwfp, qwfpg; --unknown skip leaves such words out" in unknown
+    unknown = refusal(daemon, "density", "king", "qwfp", " King")
+    assert 'not in the model: "qwfp", " King"; --unknown skip leaves such words out' in unknown
+    assert unknown.endswith(", --case ignore finds them in another case\n")
+    assert "--case" not in refusal(daemon, "density", "qwfp", "--case", "ignore")
     none = refusal(daemon, "similarity", "--a", "king", "--b", "qwfp", "--unknown", "skip")
-    assert "the model has no word of the set qwfp" in none
+    assert 'the model has no word of the set "qwfp"' in none
     assert "one set alone" in refusal(daemon, "similarity", "--a-file", "-", "--b-file", "-")
     assert "missing" in refusal(daemon, "density", "--words", str(tmp_path / "missing"))
     alike = options_of({"x": ["rose"], "y": ["rose"], "a": SETS["a"], "b": SETS["b"]})
