@@ -78,10 +78,18 @@ def _some(texts: Sequence[str]) -> str:
     return ", ".join(texts[:_TOLD_WORDS]) + (f" and {more} more" if more > 0 else "")
 
 
+def unknown_words(words: Sequence[str]) -> str:
+    """The first of words that the model has not, for a message, and what may be the reason."""
+    is_utf8 = not any("\udc80" <= each <= "\udcff" for word in words for each in word)
+    return some_of(words) + (
+        "" if is_utf8 else "; \\xHH is not UTF-8: convert a file with `iconv -f LATIN1 -t UTF-8`"
+    )
+
+
 def say_how_found(skipped: Sequence[str], replaced: Mapping[str, str]) -> None:
     """What gloved-client tells too: words that the model has not, or in another case alone."""
     if skipped:
-        say(f"not in the model and left out: {some_of(skipped)}")
+        say(f"not in the model and left out: {unknown_words(skipped)}")
     if replaced:
         pairs = [f"{quote(typed)} ({quote(taken)})" for typed, taken in replaced.items()]
         say(f"taken in another case or Unicode form: {_some(pairs)}")

@@ -20,6 +20,7 @@ from ._command import (
     new_command,
     say_how_found,
     some_of,
+    unknown_words,
     visible,
     whole_number,
     words_of_file,
@@ -216,8 +217,8 @@ class _Known:
         if self.skipped and not skip:
             other_case = ", --case ignore finds them in another case" if case == "exact" else ""
             raise Fault(
-                f"not in the model: {some_of(self.skipped)}; --unknown skip leaves such words out"
-                + other_case
+                f"not in the model: {unknown_words(self.skipped)}; --unknown skip leaves such"
+                f" words out{other_case}"
             )
         for words, known in zip(sets, self.sets):
             if not known:

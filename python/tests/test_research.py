@@ -168,6 +168,15 @@ def test_a_heading_counts_as_a_word_and_is_told(
     assert run_command("similarity", *to_set).stderr == b""
 
 
+def test_unknown_words_of_a_file_in_latin_1_are_told(daemon: Daemon) -> None:
+    words = "king\nKöln\n".encode("latin-1")
+    for lenient in (), ("--unknown", "skip"):
+        options = ("--socket", daemon.socket, "--words", "-", *lenient)
+        told = run_command("density", *options, stdin=words).stderr.decode()
+        assert '"K\\xf6ln"; \\xHH is not UTF-8: convert a file with `iconv -f LATIN1' in told
+    assert "UTF-8" not in refusal(daemon, "density", "Köln")
+
+
 def test_words_in_another_case(daemon: Daemon) -> None:
     """A reply tells of 64 replaced words: more are asked in smaller requests."""
     with gloved.connect(daemon.socket) as kv:
