@@ -16,13 +16,18 @@ Vocabulary = Union[None, int, Iterable[Union[str, int]]]
 
 
 def _listed(value: Any) -> Any:
-    """The keys of an argument that may be None, one key or vector, a matrix, or a list."""
+    """The keys of an argument that may be None, one key or vector, a matrix, or a list.
+
+    An array of words is a list: numpy.unique() and a column of pandas give such arrays.
+    """
     if value is None:
         return []
     if is_key(value):
         return [value]
     if _vectors.is_vector(value):
-        return list(value) if getattr(value, "ndim", 1) == 2 else [value]
+        dimensions = getattr(value, "ndim", 1)
+        is_list = dimensions == 2 or dimensions == 1 and isinstance(next(iter(value), None), str)
+        return list(value) if is_list else [value]
     return value
 
 

@@ -75,6 +75,13 @@ def test_a_key_may_stand_for_a_list(kv: KeyedVectors) -> None:
     assert kv.most_similar(positive="king", negative="man", topn=5) == expected
 
 
+@pytest.mark.parametrize("dtype", ["str", "object"])
+def test_an_array_of_words_is_a_list_of_them(kv: KeyedVectors, dtype: str) -> None:
+    array = pytest.importorskip("numpy").array(["king", "woman"], dtype)
+    expected = kv.most_similar(["king", "woman"], "man")
+    assert kv.most_similar(array, "man") == expected
+
+
 def test_a_weight_counts_as_it_stands_under_negative_too(kv: KeyedVectors) -> None:
     expected = kv.most_similar(["king"], ["man"])
     assert kv.most_similar(["king"], [("man", -1.0)]) == expected
