@@ -29,10 +29,13 @@ def _umask() -> int:
 
 
 def replace(path: Path, parts: Iterable[bytes]) -> None:
-    """Writes a file whole or not at all."""
-    with tempfile.NamedTemporaryFile(
-        dir=path.parent, prefix=f".{path.name}.", delete=False
-    ) as file:
+    """Writes a file whole or not at all. Fault: its directory takes no new file."""
+    try:
+        new = tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)
+    except OSError as error:
+        # The error names the new file, of which nobody knows.
+        raise Fault(f"{path}: cannot write: {error.strerror}") from None
+    with new as file:
         try:
             file.writelines(parts)
             file.flush()

@@ -287,7 +287,9 @@ def test_refuses_what_it_cannot_do(daemon: Daemon, tmp_path: Path) -> None:
     refused(plot(daemon, "king"), "nothing to write: name a file with -o")
     refused(plot(daemon, "-o", path), "no word to draw")
     refused(plot(daemon, "king", "-o", str(tmp_path / "x.gif")), ".svg, .png, .pdf, .html or .csv")
-    refused(plot(daemon, "king", "-o", str(tmp_path / "no" / "x.svg")), "No such file")
+    no_directory = tmp_path / "no" / "x.svg"
+    told = f"{no_directory}: cannot write: No such file"
+    refused(plot(daemon, "king", "-o", str(no_directory)), told)
     refused(plot(daemon, "--words", str(tmp_path / "no"), "-o", path), "No such file")
     refused(plot(daemon, "king", "--model", "none", "-o", path), 'no model "none" here')
     refused(plot(daemon, "king", "--analogy", "a", "b", "-o", path), "expected 3", status=2)
