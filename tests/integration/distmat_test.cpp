@@ -390,7 +390,8 @@ TEST_F(Distmat, RefusesMalformedTextWithItsLine) {
     expect_refused("1 2\n3\n",
                    "line 2 has 1 number, and line 1 has 2; a matrix has the same in every row");
     expect_refused("\n1\n2 3\n", "line 3 has 2 numbers, and line 2 has 1;");
-    expect_refused("1 2\n\nthree 4\n", "line 3: \"three\" is not a number");
+    expect_refused("1 2\n\nthree 4\n", "line 3: \"three\" is not a number; ");
+    expect_refused("king\nqueen\n", "or name the --model of words");
     expect_refused("1 2\n3 nan\n",
                    "line 2: \"nan\" is not a number; distances need numbers that are finite");
     expect_refused("1,2\n3,4\n",

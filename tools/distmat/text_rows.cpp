@@ -21,7 +21,7 @@ std::string what_is_wrong(const char* first, const char* last, NumberFault fault
         printable({first, static_cast<std::size_t>(end - first)}, kShownBytes);
     if (fault == NumberFault::overflow)
         return fmt::format("{} is beyond float64; scale the numbers", shown);
-    std::string_view remedy = "take out what is not a number";
+    std::string_view remedy = "take out what is not a number, or name the --model of words";
     const std::string_view token(first, static_cast<std::size_t>(end - first));
     if (token.find(',') != std::string_view::npos || token.find(';') != std::string_view::npos) {
         remedy = "numbers are separated by blanks or tabs: tr ',;' '  '";
