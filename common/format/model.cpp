@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "common/elapsed.hpp"
@@ -54,7 +56,13 @@ std::string planes_remedy(const std::string& model_path) {
 
 Result<Model> Model::open(const std::string& path, WithPlanes planes) {
     auto directory = open_directory(path);
-    if (!directory) return directory.error();
+    if (!directory) {
+        Error error = directory.error();
+        std::error_code ignored;
+        if (std::filesystem::is_regular_file(path, ignored))
+            error.message += "; it is a file: gloved-convert makes a model of a download";
+        return error;
+    }
     return open_at(directory->get(), path, planes);
 }
 

@@ -340,6 +340,12 @@ TEST_F(Distmat, TakesTheWordsOfAModel) {
                              "--unknown skip leaves it out"),
               std::string::npos)
         << apart.err;
+    const Finished download = distmat({"--model", dir_ / "accents", dir_ / "words", "-"});
+    EXPECT_EQ(download.exit_code, 1);
+    EXPECT_NE(download.err.find("accents: cannot open the directory: Not a directory; it is a "
+                                "file: gloved-convert makes a model of a download"),
+              std::string::npos)
+        << download.err;
     const Finished inside =
         distmat({"--model", dir_ / "model", dir_ / "words", dir_ / "model/out.npy"});
     EXPECT_EQ(inside.exit_code, 1);
