@@ -12,6 +12,7 @@ import atexit
 import copy
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -117,6 +118,9 @@ def serve(model: Path, **options: Option) -> LocalVectors:
     options   of gloved: threads=4 is --threads 4, and list={"animals": "animals.txt"} is
               --list animals=animals.txt
 
+    Requests call the model by its directory's name, with _ for each blank or other character that
+    the name of a model cannot have.
+
     The daemon is for this process and its children: its socket is in a directory that only this
     user may enter. It ends with close(), at the end of a `with` block, and with this process,
     however that ends. A second call for the same model and options uses the daemon that runs, and
@@ -153,7 +157,8 @@ class _Daemon:
         try:
             self._process = subprocess.Popen(
                 [
-                    _program("gloved"), "--model", model, "--socket", self._socket,
+                    _program("gloved"), "--model", f"{_name_for_requests(model)}={model}",
+                    "--socket", self._socket,
                     *arguments, "--stop-at-eof",
                 ],
                 stdin=subprocess.PIPE,
@@ -243,6 +248,12 @@ class _Daemon:
     def _remove(self) -> None:
         self._log.close()
         shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _name_for_requests(model: str) -> str:
+    """The name of a model's directory, with _ for each character that requests cannot have in it:
+    downloads have names with blanks, too."""
+    return re.sub("[^A-Za-z0-9._-]", "_", os.path.basename(model))
 
 
 def _private_directory() -> str:

@@ -71,6 +71,15 @@ def test_a_source_is_converted_once(capsys: pytest.CaptureFixture[str], tmp_path
     assert "2 words" in messages()
 
 
+@pytest.mark.parametrize("name", ["wiki (1)", "wörter=ä", "line\nline"])
+def test_a_download_may_have_any_name(name: str, tmp_path: Path) -> None:
+    (tmp_path / f"{name}.txt").write_text("a 1 2\nb 3 4\n")
+    with gloved.serve(gloved.convert(f"{name}.txt"), engine="cpu") as vectors:
+        assert len(vectors) == 2
+        (model,) = vectors.client.models()
+        assert vectors.client.near("a", k=1, model=model.model)[0].word == "b"
+
+
 def test_a_source_that_is_refused(tmp_path: Path) -> None:
     (tmp_path / "page.txt").write_text("<!DOCTYPE html>\n")
     with pytest.raises(gloved.ProgramFailed, match="HTML or XML page"):
