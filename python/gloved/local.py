@@ -37,6 +37,7 @@ _SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar") + (
 _QUIET_SECONDS = 1.0
 _POLL_SECONDS = 0.02
 _ENDING_SECONDS = 5.0
+_LAST_ANSWERS_SECONDS = 1.0
 # The path of a Unix socket is shorter.
 _MAX_SOCKET_BYTES = 107
 
@@ -123,8 +124,9 @@ def serve(model: Path, **options: Option) -> LocalVectors:
 
     The daemon is for this process and its children: its socket is in a directory that only this
     user may enter. It ends with close(), at the end of a `with` block, and with this process,
-    however that ends. A second call for the same model and options uses the daemon that runs, and
-    lets it load the model again if that was replaced.
+    however that ends; close() waits a second for answers that are on their way. A second call for
+    the same model and options uses the daemon that runs, and lets it load the model again if that
+    was replaced.
 
     Its log goes to sys.stderr while the start takes longer than a second, and is the message if it
     fails. NotADirectoryError: the model is a file. FileNotFoundError: there is no gloved.
@@ -213,7 +215,10 @@ class _Daemon:
             return
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait()
+        if not self._ended(_LAST_ANSWERS_SECONDS):
+            # It waits for a client that does not read, as this process may have, or was stopped.
+            self._process.kill()
+            self._process.wait()
         self._remove()
 
     def after_fork(self) -> None:

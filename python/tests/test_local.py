@@ -8,9 +8,10 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
-from typing import Iterator
+from typing import Callable, Iterator
 
 import pytest
 
@@ -158,6 +159,32 @@ def test_a_copy_asks_and_does_not_end_the_daemon(served: gloved.LocalVectors) ->
             assert type(copied) is gloved.KeyedVectors
             assert copied.most_similar("king") == served.most_similar("king")
     assert served.similarity("king", "queen") > 0.7
+
+
+def leave_unread(vectors: gloved.LocalVectors) -> object:
+    """Asks for more than a socket holds, and keeps the call that has not read it."""
+    answers = vectors.most_similar_many(vectors.index_to_key[:500], topn=1000)
+    next(answers)
+    return answers
+
+
+@pytest.mark.parametrize(
+    "hinder", [leave_unread, lambda vectors: os.kill(process_of(vectors), signal.SIGSTOP)]
+)
+def test_close_does_not_wait_for_what_never_comes(
+    hinder: Callable[[gloved.LocalVectors], object], model_dir: Path
+) -> None:
+    vectors = gloved.serve(model_dir, engine="cpu", drain_timeout=600)
+    kept = hinder(vectors)
+    closing = threading.Thread(target=vectors.close)
+    closing.start()
+    closing.join(PATIENCE_SECONDS)
+    try:
+        assert not closing.is_alive(), kept
+    finally:
+        if closing.is_alive():
+            os.kill(process_of(vectors), signal.SIGKILL)
+            closing.join()
 
 
 BEGIN = """
