@@ -80,7 +80,7 @@ def convert(*sources: Path, model: Optional[Path] = None, **options: Option) -> 
         try:
             for line in process.stderr:
                 last = line
-                sys.stderr.write(line)
+                _tell(line)
         except BaseException:
             process.terminate()
             raise
@@ -241,7 +241,7 @@ class _Daemon:
                         f"gloved did not start with {model}: {self._new_log().strip()}"
                     )
                 if time.monotonic() - began > _QUIET_SECONDS:
-                    sys.stderr.write(self._new_log())
+                    _tell(self._new_log())
                 time.sleep(_POLL_SECONDS)
 
     def _new_log(self) -> str:
@@ -291,7 +291,13 @@ atexit.register(_daemons.stop)
 
 
 def _say(text: str) -> None:
-    print(f"gloved: {text}", file=sys.stderr)
+    _tell(f"gloved: {text}\n")
+
+
+def _tell(text: str) -> None:
+    """Writes to sys.stderr, which is None in a program that has no standard error."""
+    if sys.stderr is not None:
+        sys.stderr.write(text)
 
 
 def _program(name: str) -> str:

@@ -90,6 +90,18 @@ def test_a_source_that_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.model"))
 
 
+def test_a_program_without_standard_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "own.txt").write_text("a 1 2\nb 3 4\n")
+    monkeypatch.setattr(sys, "stderr", None)
+    monkeypatch.setattr(gloved.local, "_QUIET_SECONDS", 0)
+    with gloved.serve(gloved.convert("own.txt"), engine="cpu") as vectors:
+        assert len(vectors) == 2
+    assert gloved.convert("own.txt") == "own.model"
+    assert capsys.readouterr().out == ""
+
+
 def test_a_program_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GLOVED_BIN", str(tmp_path))
     for call in gloved.convert, gloved.serve:
