@@ -301,11 +301,13 @@ def _tell(text: str) -> None:
 
 
 def _program(name: str) -> str:
-    found = shutil.which(name, path=os.environ.get("GLOVED_BIN"))
+    # No shell expands ~ where a notebook sets it.
+    named = os.path.expanduser(os.environ.get("GLOVED_BIN", ""))
+    found = shutil.which(name, path=named or None)
     if found is None:
         raise FileNotFoundError(
             f"there is no program {name} in "
-            + ("$GLOVED_BIN" if "GLOVED_BIN" in os.environ else "$PATH")
+            + (f"$GLOVED_BIN ({named})" if named else "$PATH")
             + ": install gloved, or name the directory of its programs with $GLOVED_BIN"
         )
     return found

@@ -105,12 +105,23 @@ def test_a_program_without_standard_error(
 def test_a_program_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GLOVED_BIN", str(tmp_path))
     for call in gloved.convert, gloved.serve:
-        with pytest.raises(FileNotFoundError, match=r"\$GLOVED_BIN: install gloved"):
+        with pytest.raises(FileNotFoundError, match=r"\$GLOVED_BIN \(/.*\): install"):
             call("x.txt")
     monkeypatch.delenv("GLOVED_BIN")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(FileNotFoundError, match=r"\$PATH: install gloved"):
         gloved.serve("x")
+
+
+def test_places_of_programs(
+    bin_dir: Path, model_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(bin_dir.parent))
+    monkeypatch.setenv("PATH", str(bin_dir))
+    for named in f"~/{bin_dir.name}", os.path.relpath(bin_dir), "":
+        monkeypatch.setenv("GLOVED_BIN", named)
+        with gloved.serve(model_dir, engine="cpu") as vectors:
+            assert len(vectors) == 10002
 
 
 def test_a_daemon_that_does_not_start(tmp_path: Path) -> None:
