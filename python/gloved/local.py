@@ -14,6 +14,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -85,9 +86,7 @@ def convert(*sources: Path, model: Optional[Path] = None, **options: Option) -> 
             process.terminate()
             raise
     if process.returncode != 0:
-        raise ProgramFailed(
-            last.strip() or f"gloved-convert ended with status {process.returncode}"
-        )
+        raise ProgramFailed(_why_it_ended("gloved-convert", process.returncode, last))
     return directory
 
 
@@ -237,9 +236,8 @@ class _Daemon:
                 except (ConnectionFailed, Timeout):
                     pass
                 if self._ended():
-                    raise ProgramFailed(
-                        f"gloved did not start with {model}: {self._new_log().strip()}"
-                    )
+                    why = _why_it_ended("gloved", self._process.returncode, self._new_log())
+                    raise ProgramFailed(f"gloved did not start with {model}: {why}")
                 if time.monotonic() - began > _QUIET_SECONDS:
                     _tell(self._new_log())
                 time.sleep(_POLL_SECONDS)
@@ -288,6 +286,15 @@ class _Daemons:
 
 _daemons = _Daemons()
 atexit.register(_daemons.stop)
+
+
+def _why_it_ended(program: str, status: int, told: str) -> str:
+    """What a program told, unless a signal ended it: such as SIGKILL, where memory ran out."""
+    told = told.strip()
+    if status >= 0:
+        return told or f"{program} told nothing, and ended with status {status}"
+    name = signal.strsignal(-status)
+    return f"signal {-status} ended {program} ({name}); before, it told: {told}"
 
 
 def _say(text: str) -> None:

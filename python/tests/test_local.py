@@ -142,6 +142,19 @@ def test_options(model_dir: Path) -> None:
             vectors.client.near("snake", k=21)
 
 
+def test_a_program_that_a_signal_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "gloved", "gloved-convert":
+        (tmp_path / name).write_text("#!/bin/sh\necho reading >&2\nkill -KILL $$\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("GLOVED_BIN", str(tmp_path))
+    for call in gloved.convert, gloved.serve:
+        with pytest.raises(gloved.ProgramFailed, match=r"signal 9 ended gloved.* \(Killed\).*reading"):
+            call("x")
+    (tmp_path / "gloved").write_text("#!/bin/sh\nexit 3\n")
+    with pytest.raises(gloved.ProgramFailed, match="did not start with .* ended with status 3"):
+        gloved.serve("x")
+
+
 def test_a_second_call_uses_the_daemon_that_runs(model_dir: Path) -> None:
     first = gloved.serve(model_dir, engine="cpu")
     second = gloved.serve(os.path.relpath(model_dir), engine="cpu")
