@@ -236,6 +236,7 @@ class _Daemon:
                 except (ConnectionFailed, Timeout):
                     pass
                 if self._ended():
+                    self._told = 0  # What sys.stderr has may be the reason.
                     why = _why_it_ended("gloved", self._process.returncode, self._new_log())
                     raise ProgramFailed(f"gloved did not start with {model}: {why}")
                 if time.monotonic() - began > _QUIET_SECONDS:

@@ -147,12 +147,25 @@ def test_a_program_that_a_signal_ends(tmp_path: Path, monkeypatch: pytest.Monkey
         (tmp_path / name).write_text("#!/bin/sh\necho reading >&2\nkill -KILL $$\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("GLOVED_BIN", str(tmp_path))
+    killed = r"signal 9 ended gloved.* \(Killed\).*reading"
     for call in gloved.convert, gloved.serve:
-        with pytest.raises(gloved.ProgramFailed, match=r"signal 9 ended gloved.* \(Killed\).*reading"):
+        with pytest.raises(gloved.ProgramFailed, match=killed):
             call("x")
     (tmp_path / "gloved").write_text("#!/bin/sh\nexit 3\n")
     with pytest.raises(gloved.ProgramFailed, match="did not start with .* ended with status 3"):
         gloved.serve("x")
+
+
+def test_a_start_that_takes_long_and_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gloved").write_text("#!/bin/sh\necho no engine >&2\nsleep 0.5\nexit 1\n")
+    (tmp_path / "gloved").chmod(0o755)
+    monkeypatch.setenv("GLOVED_BIN", str(tmp_path))
+    monkeypatch.setattr(gloved.local, "_QUIET_SECONDS", 0)
+    with pytest.raises(gloved.ProgramFailed, match="no engine"):
+        gloved.serve("x")
+    assert capsys.readouterr().err == "no engine\n"
 
 
 def test_a_second_call_uses_the_daemon_that_runs(model_dir: Path) -> None:
