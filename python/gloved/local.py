@@ -51,7 +51,8 @@ def convert(*sources: Path, model: Optional[Path] = None, **options: Option) -> 
     options   of gloved-convert: member="glove.6B.100d.txt" is --member glove.6B.100d.txt
 
     A model that is there already stays, if its report names the same sources with their sizes and
-    these options, and no source is newer. gloved-convert's messages go to sys.stderr.
+    these options, and neither a source nor the file with an array's words is newer.
+    gloved-convert's messages go to sys.stderr.
 
     FileExistsError: there is a model of other sources or options, and `model` does not say that it
     may go. FileNotFoundError: there is no gloved-convert. ProgramFailed: it refused a source; an
@@ -389,11 +390,14 @@ def _is_made_of(report: Dict[str, Any], sources: List[str], options: Mapping[str
 
 
 def _is_current(directory: str, report: Dict[str, Any], sources: List[str]) -> bool:
-    """Whether the sources that a model's report names have their sizes, and none is newer."""
+    """Whether the sources that a model's report names have their sizes, and none is newer, nor is
+    the file with the words of an array."""
+    words = [each["words"] for each in _sources(report) if each["words"] is not None]
     try:
         made = os.stat(os.path.join(directory, "report.json")).st_mtime
         now = [os.stat(path) for path in sources]
+        read = now + [os.stat(path) for path in words]
     except OSError:
         return False
     sizes = [each["bytes"] for each in _sources(report)]
-    return sizes == [each.st_size for each in now] and all(each.st_mtime <= made for each in now)
+    return sizes == [each.st_size for each in now] and all(each.st_mtime <= made for each in read)

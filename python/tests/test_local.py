@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import pickle
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -70,6 +72,21 @@ def test_a_source_is_converted_once(capsys: pytest.CaptureFixture[str], tmp_path
     source.write_text("a 1 2\nb 3 4\n")
     os.utime(source, (0, 0))
     assert "2 words" in messages()
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_an_array_is_converted_again_for_other_words(beside: bool, tmp_path: Path) -> None:
+    """Those that an option names, or a tokenizer.json beside safetensors."""
+    header = b'{"t":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}'
+    numbers = struct.pack("<4f", 1, 2, 3, 4)
+    source = tmp_path / "own.safetensors"
+    source.write_bytes(struct.pack("<Q", len(header)) + header + numbers)
+    words = tmp_path / "tokenizer.json"
+    options = {} if beside else {"words": words}
+    for name in "b", "c":
+        words.write_text(json.dumps({"model": {"type": "WordLevel", "vocab": {"a": 0, name: 1}}}))
+        with gloved.serve(gloved.convert(source, **options), engine="cpu") as vectors:
+            assert vectors.index_to_key == ["a", name]
 
 
 @pytest.mark.parametrize("name", ["wiki (1)", "wörter=ä", "line\nline"])
