@@ -140,7 +140,10 @@ def serve(model: Path, **options: Option) -> LocalVectors:
     arguments = tuple(_arguments(options))
     with _daemons.lock:
         daemon = _daemons.started.get((directory, arguments))
-        if daemon is None or not daemon.reload():
+        if daemon is not None and not daemon.reload():
+            daemon.stop()
+            daemon = None
+        if daemon is None:
             daemon = _Daemon(directory, arguments)
             _daemons.started[directory, arguments] = daemon
         return LocalVectors(daemon.client(), daemon)

@@ -217,6 +217,8 @@ def test_a_daemon_that_died_is_started_again(served: gloved.LocalVectors, model_
     assert is_gone(process_of(served))
     with gloved.serve(model_dir, engine="cpu") as again:
         assert again.similarity("king", "queen") > 0.7
+        # Nothing of it is left, though nobody closed its vectors.
+        assert not Path(served._daemon._directory).exists()
 
 
 def test_a_copy_asks_and_does_not_end_the_daemon(served: gloved.LocalVectors) -> None:
