@@ -155,9 +155,9 @@ class _Daemon:
     def __init__(self, model: str, arguments: Tuple[str, ...]) -> None:
         self.users: weakref.WeakSet[LocalVectors] = weakref.WeakSet()
         self._owner = os.getpid()
+        self._log = tempfile.TemporaryFile()
         self._directory = _private_directory()
         self._socket = os.path.join(self._directory, "gloved.sock")
-        self._log = tempfile.TemporaryFile()
         self._told = 0  # bytes of the log
         try:
             self._process = subprocess.Popen(
@@ -266,10 +266,15 @@ def _name_for_requests(model: str) -> str:
 
 def _private_directory() -> str:
     """A directory for a socket, that only this user may enter: short paths alone name sockets."""
-    for parent in (os.environ.get("XDG_RUNTIME_DIR") or None, tempfile.gettempdir(), "/tmp"):
-        if parent is not None and os.access(parent, os.W_OK):
-            if len(os.fsencode(parent)) + len("/gloved-12345678/gloved.sock") <= _MAX_SOCKET_BYTES:
+    for parent in (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp"):
+        length = len(os.fsencode(parent)) + len("/gloved-12345678/gloved.sock")
+        # A relative path means another directory after os.chdir().
+        if os.path.isabs(parent) and length <= _MAX_SOCKET_BYTES:
+            try:
                 return tempfile.mkdtemp(prefix="gloved-", dir=parent)
+            except OSError:
+                # It is not there, not writable or full.
+                pass
     raise OSError("there is no directory for a socket: set $TMPDIR to one with a short path")
 
 

@@ -10,6 +10,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -219,6 +220,23 @@ def test_a_daemon_that_died_is_started_again(served: gloved.LocalVectors, model_
         assert again.similarity("king", "queen") > 0.7
         # Nothing of it is left, though nobody closed its vectors.
         assert not Path(served._daemon._directory).exists()
+
+
+def test_the_directory_of_a_socket(
+    model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "t"))
+    (tmp_path / "file").touch()
+    for runtime in "t", str(tmp_path / "file"), str(tmp_path / "absent"), "":
+        monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+        with gloved.serve(model_dir, engine="cpu") as vectors:
+            assert vectors._daemon._directory.startswith(f"{tmp_path}/t/")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "t"))
+    with pytest.raises(FileNotFoundError, match="absent"):
+        gloved.serve(model_dir, engine="cpu")
+    assert not list((tmp_path / "t").iterdir())
 
 
 def test_a_copy_asks_and_does_not_end_the_daemon(served: gloved.LocalVectors) -> None:
