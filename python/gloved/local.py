@@ -8,7 +8,6 @@ The programs are found in $GLOVED_BIN, a directory, or else in $PATH.
 
 from __future__ import annotations
 
-import atexit
 import copy
 import json
 import os
@@ -21,6 +20,7 @@ import tempfile
 import threading
 import time
 import weakref
+from multiprocessing import util
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import _fork
@@ -154,7 +154,6 @@ class _Daemon:
 
     def __init__(self, model: str, arguments: Tuple[str, ...]) -> None:
         self.users: weakref.WeakSet[LocalVectors] = weakref.WeakSet()
-        self._owner = os.getpid()
         self._log = tempfile.TemporaryFile()
         self._directory = _private_directory()
         self._socket = os.path.join(self._directory, "gloved.sock")
@@ -176,6 +175,9 @@ class _Daemon:
             self._remove()
             raise
         _fork.watch(self)
+        # At the end of this process, once its children have ended that multiprocessing waits for;
+        # never in a child. After the first call it does nothing.
+        self.stop = util.Finalize(None, self._stop, exitpriority=-1)
         try:
             self._wait(model)
         except BaseException:
@@ -213,9 +215,7 @@ class _Daemon:
             if not self.users:
                 self.stop()
 
-    def stop(self) -> None:
-        if os.getpid() != self._owner:
-            return
+    def _stop(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
         if not self._ended(_LAST_ANSWERS_SECONDS):
@@ -289,13 +289,8 @@ class _Daemons:
     def after_fork(self) -> None:
         self.lock = threading.RLock()
 
-    def stop(self) -> None:
-        for daemon in self.started.values():
-            daemon.stop()
-
 
 _daemons = _Daemons()
-atexit.register(_daemons.stop)
 
 
 def _why_it_ended(program: str, status: int, told: str) -> str:

@@ -304,6 +304,15 @@ ENDS = {
         True,
     ),
     "with a program that it started": ("subprocess.Popen(['sleep', '60'], stdout=2)", True),
+    "as one of multiprocessing's": (
+        "vectors.close()\n"
+        "def run():\n"
+        "    vectors = gloved.serve(sys.argv[1], engine='cpu')\n"
+        "    print(vectors._daemon._process.pid, flush=True)\n"
+        "import multiprocessing\n"
+        "multiprocessing.get_context('fork').Process(target=run).start()",
+        True,
+    ),
     "after a thread started it": (
         "vectors.close()\n"
         "def run(): global vectors; vectors = gloved.serve(sys.argv[1], engine='cpu')\n"
@@ -341,6 +350,29 @@ def test_no_daemon_is_left_when_python_ends(end: str, model_dir: Path, tmp_path:
         except ProcessLookupError:
             pass
         process.wait()
+
+
+def test_children_that_python_waits_for_get_answers(model_dir: Path) -> None:
+    """Also where multiprocessing was imported before, as by joblib."""
+    code = """
+import multiprocessing.util, sys, time
+import gloved
+vectors = gloved.serve(sys.argv[1], engine="cpu")
+def ask():
+    # The parent is at its end.
+    time.sleep(1)
+    print(vectors.most_similar("king", topn=1)[0][0])
+multiprocessing.get_context("fork").Process(target=ask).start()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(model_dir)],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "python")},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("prince\n", "")
 
 
 def test_stop_at_eof_needs_something_that_ends_later(bin_dir: Path, model_dir: Path) -> None:
