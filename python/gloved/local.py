@@ -166,6 +166,8 @@ class _Daemon:
                     *arguments, "--stop-at-eof",
                 ],
                 stdin=subprocess.PIPE,
+                # Unbuffered it has no lock, which another thread may hold at a fork.
+                bufsize=0,
                 stdout=subprocess.DEVNULL,
                 stderr=self._log,
                 # Ctrl-C in a terminal is for Python alone.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
@@ -345,10 +346,8 @@ def test_no_daemon_is_left_when_python_ends(end: str, model_dir: Path, tmp_path:
         assert not tidies or not list(work.iterdir())
     finally:
         # A child that goes on is in the session.
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         process.wait()
 
 
@@ -373,6 +372,38 @@ multiprocessing.get_context("fork").Process(target=ask).start()
         check=False,
     )
     assert (done.stdout, done.stderr) == ("prince\n", "")
+
+
+def test_a_child_of_a_fork_goes_on_while_a_thread_closes(model_dir: Path) -> None:
+    code = """
+import os, sys, threading
+import gloved
+def fork():
+    while not done:
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+done = False
+thread = threading.Thread(target=fork)
+thread.start()
+for _ in range(30):
+    gloved.serve(sys.argv[1], engine="cpu").close()
+done = True
+thread.join()
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(model_dir)],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "python")},
+        start_new_session=True,
+    )
+    try:
+        assert process.wait(2 * PATIENCE_SECONDS) == 0
+    finally:
+        # A child that waits for ever is in the session.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def test_stop_at_eof_needs_something_that_ends_later(bin_dir: Path, model_dir: Path) -> None:
