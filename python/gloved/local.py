@@ -126,7 +126,7 @@ def serve(model: Path, **options: Option) -> LocalVectors:
     user may enter. It ends with close(), at the end of a `with` block, and with this process,
     however that ends; close() waits a second for answers that are on their way. A second call for
     the same model and options uses the daemon that runs, and lets it load the model again if that
-    was replaced.
+    was replaced. In a child, serve() starts a daemon of the child: give it the vectors instead.
 
     Its log goes to sys.stderr while the start takes longer than a second, and is the message if it
     fails. NotADirectoryError: the model is a file. FileNotFoundError: there is no gloved.
