@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from typing import Callable, Dict, Iterable, List, Optional, Tuple
 
-from . import _reply, _snapshot, requests
+from . import _snapshot
 from ._one_model import OneModel
-from ._reply import Reply
-from ._wire import Request, encode, quote
+from ._wire import encode, quote
 
 # To sort n accents behind one letter takes n² steps.
 _MAX_COMPOSED_BYTES = 1024
@@ -66,13 +64,6 @@ class Vocabulary:
     """What to tell of the others."""
 
 
-def _ranks(count: int, reply: Reply) -> Tuple[str, List[Optional[int]]]:
-    found = _reply.results_of_words(reply, count)
-    return _reply.word(reply["model"]), [
-        _reply.whole(each["rank"]) if _reply.flag(each["known"]) else None for each in found
-    ]
-
-
 def look_up(
     one_model: OneModel, words: Iterable[str], top: int, ignore_case: bool
 ) -> Vocabulary:
@@ -82,20 +73,13 @@ def look_up(
     key: Callable[[str], str] = fold if ignore_case else lambda word: word
     possible = chain.from_iterable(map(spellings, words)) if ignore_case else words
     asked = list(dict.fromkeys(possible))
-    parts = list(_snapshot.chunks(asked))
-    answers = one_model.ask_all(
-        Request(
-            requests.has(asked[part], fields="rank", case="exact").line,
-            partial(_ranks, part.stop - part.start),
-        )
-        for part in parts
-    )
     model = ""
     found: Dict[str, Tuple[int, str]] = {}
-    for part, (model, ranks) in zip(parts, answers):
-        for spelling, rank in zip(asked[part], ranks):
-            if rank is not None and rank < top:
-                ranked = rank, spelling
+    for answer, part in _snapshot.has(one_model, asked, fields="rank", case="exact"):
+        model = answer.info.model
+        for spelling, each in zip(asked[part], answer):
+            if each.rank is not None and each.rank < top:
+                ranked = each.rank, spelling
                 found[key(spelling)] = min(found.get(key(spelling), ranked), ranked)
     tokens = {word: encode(quote(found[key(word)][1])) for word in words if key(word) in found}
     is_composed = all(_is_composed(each) for each in asked if key(each) not in found)

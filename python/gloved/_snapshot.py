@@ -23,7 +23,7 @@ from ._one_model import OneModel
 from ._reply import Reply
 from ._wire import Request
 from .errors import Internal
-from .results import Model
+from .results import Answer, Model, Word
 
 if TYPE_CHECKING:
     from .client import Client
@@ -51,6 +51,14 @@ def chunks(words: Sequence[str]) -> Iterator[slice]:
         yield slice(start, len(words))
 
 
+def has(
+    asked: OneModel, words: Sequence[str], **options: Any
+) -> Iterator[Tuple[Answer[Word], slice]]:
+    """The answers to HAS for many words, each with the slice of the words that it is for."""
+    parts = list(chunks(words))
+    return zip(asked.ask_all(requests.has(words[part], **options) for part in parts), parts)
+
+
 def names(
     asked: OneModel, words: Sequence[str], case: Optional[str]
 ) -> List[Optional[str]]:
@@ -60,9 +68,7 @@ def names(
     """
     found: List[Optional[str]] = []
     unlisted = []
-    parts = list(chunks(words))
-    answers = asked.ask_all(requests.has(words[part], case=case) for part in parts)
-    for answer, part in zip(answers, parts):
+    for answer, part in has(asked, words, case=case):
         replaced = answer.info.replaced
         found += [replaced.get(each.word, each.word) if each.known else None for each in answer]
         if answer.info.unlisted and part.stop - part.start > 1:
@@ -182,11 +188,11 @@ def read_words(client: Client, asked: OneModel) -> Snapshot:
                 raise Internal(f"gloved showed more than its {count} words")
             if len(answer[1]) >= max_k:
                 full.append(prefix)
-        has = (
+        answers = asked.ask_all(
             Request(requests.has([_text(each)], fields="rank", case="exact").line, _ranks_of_reply)
             for each in full
         )
-        for answer in asked.ask_all(has):
+        for answer in answers:
             take(answer)
         prefixes = [prefix + byte for prefix in full for byte in _BYTES]
     assert asked.generation is not None

@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from gloved import requests
 from gloved._one_model import OneModel, of_one_model
-from gloved._snapshot import chunks, names, rows
+from gloved._snapshot import has, names, rows
 from gloved.client import Client
 
 Analogy = Tuple[str, str, str]
@@ -112,18 +112,11 @@ class _Gatherer:
         found = self.found
         if not self._words:
             raise ValueError("there is no word to draw")
-        answers = list(
-            self._model.ask_all(
-                requests.has(self._words[part], fields=("rank",), case="exact")
-                for part in chunks(self._words)
-            )
-        )
-        has = [each for answer in answers for each in answer]
-        found.model, found.generation = answers[0].info.model, answers[0].info.generation
-        found.places = [
-            Place(word, group, asked, each.rank or 0)
-            for word, group, asked, each in zip(self._words, self._groups, self._asked, has)
-        ]
+        ranks: List[int] = []
+        for answer, _ in has(self._model, self._words, fields="rank", case="exact"):
+            found.model, found.generation = answer.info.model, answer.info.generation
+            ranks += [each.rank or 0 for each in answer]
+        found.places = list(map(Place, self._words, self._groups, self._asked, ranks))
         count = len(self._words)
         found.vectors = rows(self._model, self._words, range(count), count)
         return found
