@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import signal
+import stat
 import sys
+import threading
 from typing import (
+    IO,
     TYPE_CHECKING,
     Any,
     Callable,
     Dict,
     Iterable,
+    Iterator,
     Mapping,
     NoReturn,
     Optional,
@@ -95,18 +100,57 @@ def say_how_found(skipped: Sequence[str], replaced: Mapping[str, str]) -> None:
         say(f"taken in another case or Unicode form: {_some(pairs)}")
 
 
-def words_of_file(file: Optional[str]) -> Dict[str, int]:
+def name_of(path: str) -> str:
+    """A file in messages; - is standard input."""
+    return "stdin" if path == "-" else path
+
+
+_SECONDS_BEFORE_TOLD = 1.0
+
+
+def _open(path: str) -> IO[bytes]:
+    if path == "-":
+        if sys.stdin is None:
+            raise Fault("stdin is closed")
+        return sys.stdin.buffer
+    told = f"{path}: waiting for a program that writes to this FIFO"
+    teller = threading.Timer(_SECONDS_BEFORE_TOLD, say, (told,))
+    teller.daemon = True
+    try:
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            # Opening it waits for the writer.
+            teller.start()
+        return open(path, "rb")
+    except IsADirectoryError:
+        raise Fault(f"{path}: is a directory, not a file") from None
+    except OSError as error:
+        raise Fault(f"{path}: cannot open: {error.strerror}") from None
+    finally:
+        teller.cancel()
+
+
+@contextlib.contextmanager
+def opened(path: str) -> Iterator[IO[bytes]]:
+    """A file to read; - is standard input. Fault: it cannot be opened, or not be read."""
+    with _open(path) as file:
+        try:
+            yield file
+        except OSError as error:
+            raise Fault(f"{name_of(path)}: cannot read: {error.strerror}") from None
+
+
+def words_of_file(path: Optional[str]) -> Dict[str, int]:
     """The words of a file, a word a line, and the number of the line where each comes first.
 
-    A file of "-" is standard input; None has no word. Empty lines are skipped. A first line that
-    may be the heading of a table is a word, which would change figures unseen, and is told.
+    None has no word. Empty lines are skipped. A first line that may be the heading of a table is a
+    word, which would change figures unseen, and is told.
     """
     found: Dict[str, int] = {}
-    if file is None:
+    if path is None:
         return found
-    name = "standard input" if file == "-" else file
-    with sys.stdin.buffer if file == "-" else open(file, "rb") as opened:
-        for number, word in lines_of(opened, name, errors="surrogateescape"):
+    name = name_of(path)
+    with opened(path) as file:
+        for number, word in lines_of(file, name, errors="surrogateescape"):
             if word:
                 found.setdefault(word, number)
             if number == 1 and word.lower() in ("word", "words"):

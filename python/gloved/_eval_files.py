@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import re
-import stat
-import sys
-import threading
 from dataclasses import dataclass, field
 from typing import IO, Callable, Iterator, List, NamedTuple, NoReturn, Optional, Tuple
 
-from ._command import Fault, say, visible
+from ._command import Fault, name_of, opened, say, visible
 from ._lines import lines_of
 
 MAX_WORD_BYTES = 4096
 """Three such words fit into a request, even if quoting makes four bytes of each."""
 
 _MAX_QUESTIONS = 10_000_000
-_SECONDS_BEFORE_TOLD = 1.0
 _BLANKS = " \t\r\v\f"
 _BETWEEN_BLANKS = re.compile(r"[^ \t\r\v\f]+")
 _BETWEEN_BLANKS_OR_COMMAS = re.compile(r"[^ \t\r\v\f,]+")
@@ -49,52 +44,20 @@ class Pair(NamedTuple):
     score: float
 
 
-def _name(path: str) -> str:
-    return "stdin" if path == "-" else path
-
-
-@contextlib.contextmanager
-def _opened(path: str) -> Iterator[IO[bytes]]:
-    if path == "-":
-        if sys.stdin is None:
-            raise Fault("stdin is closed")
-        yield sys.stdin.buffer
-        return
-    told = f"{path}: waiting for a program that writes to this FIFO"
-    teller = threading.Timer(_SECONDS_BEFORE_TOLD, say, (told,))
-    teller.daemon = True
-    try:
-        if stat.S_ISFIFO(os.stat(path).st_mode):
-            # Opening it waits for the writer.
-            teller.start()
-        file = open(path, "rb")
-    except IsADirectoryError:
-        raise Fault(f"{path}: is a directory, not a file") from None
-    except OSError as error:
-        raise Fault(f"{path}: cannot open: {error.strerror}") from None
-    finally:
-        teller.cancel()
-    with file:
-        yield file
-
-
 class _Lines:
     """The lines that are not blank, without blanks at their ends."""
 
     def __init__(self, file: IO[bytes], path: str) -> None:
-        self._lines = lines_of(file, _name(path))
-        self._name = _name(path)
+        self._name = name_of(path)
+        self._lines = lines_of(file, self._name)
         self._number = 0
         self._questions = 0
 
     def __iter__(self) -> Iterator[str]:
-        try:
-            for self._number, line in self._lines:
-                line = line.strip(_BLANKS)
-                if line:
-                    yield line
-        except OSError as error:
-            raise Fault(f"{self._name}: cannot read: {error.strerror}") from None
+        for self._number, line in self._lines:
+            line = line.strip(_BLANKS)
+            if line:
+                yield line
 
     def count(self, words: Tuple[str, ...]) -> None:
         """Notes that the line is a question with these words. Fault: it is beyond the limits."""
@@ -151,7 +114,7 @@ def read_analogies(path: str) -> List[Section]:
     without «.txt». Sections with equal names stay apart.
     """
     sections: List[Section] = []
-    with _opened(path) as file:
+    with opened(path) as file:
         lines = _Lines(file, path)
         for line in lines:
             if line.startswith(":"):
@@ -166,11 +129,11 @@ def read_analogies(path: str) -> List[Section]:
             question = fields[0], fields[1], fields[2], fields[3]
             lines.count(question)
             if not sections:
-                name = os.path.basename(_name(path))
+                name = os.path.basename(name_of(path))
                 sections.append(Section(name[: -len(".txt")] if name.endswith(".txt") else name))
             sections[-1].questions.append(question)
     if not any(each.questions for each in sections):
-        raise Fault(f"{_name(path)} holds no questions")
+        raise Fault(f"{name_of(path)} holds no questions")
     return sections
 
 
@@ -188,7 +151,7 @@ def read_pairs(path: str) -> List[Pair]:
     told; lines that begin with # are comments. TABs separate fields if the line has one."""
     found: List[Pair] = []
     is_first = True
-    with _opened(path) as file:
+    with opened(path) as file:
         lines = _Lines(file, path)
         for line in lines:
             if line.startswith("#"):
@@ -205,7 +168,7 @@ def read_pairs(path: str) -> List[Pair]:
             score = _number(fields[2])
             was_first, is_first = is_first, False
             if score is None and was_first:
-                say(f"{_name(path)}: {shown(line)} is taken for a header and skipped")
+                say(f"{name_of(path)}: {shown(line)} is taken for a header and skipped")
                 continue
             if score is None:
                 lines.fail(
@@ -214,5 +177,5 @@ def read_pairs(path: str) -> List[Pair]:
             lines.count((fields[0], fields[1]))
             found.append(Pair(fields[0], fields[1], score))
     if not found:
-        raise Fault(f"{_name(path)} holds no pairs")
+        raise Fault(f"{name_of(path)} holds no pairs")
     return found

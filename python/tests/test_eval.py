@@ -18,7 +18,7 @@ import pytest
 import gloved
 from conftest import REPOSITORY, Daemon, run_command
 from fake import Peer, serving
-from gloved import _connection, _eval, _eval_files, _eval_words, _evaluation, _retry
+from gloved import _command, _connection, _eval, _eval_files, _eval_words, _evaluation, _retry
 from gloved._command import Fault
 
 PROGRAM = str(REPOSITORY / "python" / "gloved-eval")
@@ -114,7 +114,7 @@ def test_the_longest_word_is_read(tmp_path: Path) -> None:
 
 
 def test_a_fifo_is_waited_for_and_told(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(_eval_files, "_SECONDS_BEFORE_TOLD", 0.05)
+    monkeypatch.setattr(_command, "_SECONDS_BEFORE_TOLD", 0.05)
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     writer = threading.Timer(0.5, fifo.write_text, ("a b c d\n",))

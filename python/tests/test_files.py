@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import sys
 import threading
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List
@@ -13,6 +14,7 @@ from conftest import Daemon, run_command
 
 import gloved
 from gloved import KeyedVectors, _evaluation
+from gloved._command import Fault, words_of_file
 from gloved._lines import lines_of
 
 MARK = b"\xef\xbb\xbf"
@@ -163,6 +165,14 @@ def test_plot_names_the_line_of_an_unknown_word(daemon: Daemon, tmp_path: Path) 
             "--tsv", str(tmp_path / "tables"),
         )
         assert done.returncode == 1 and told in done.stderr, done.stderr
+
+
+def test_a_file_of_words_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(Fault, match="stdin is closed"):
+        words_of_file("-")
+    with pytest.raises(Fault, match="/proc/self/mem: cannot read: Input/output error"):
+        words_of_file("/proc/self/mem")
 
 
 def test_plot_takes_more_words_than_a_request_has(daemon: Daemon, tmp_path: Path) -> None:
