@@ -327,12 +327,16 @@ def _program(name: str) -> str:
     return found
 
 
+def _is_given(value: Option) -> bool:
+    return value is not None and value is not False
+
+
 def _arguments(options: Mapping[str, Option]) -> List[str]:
     """Options as a command line has them."""
     arguments: List[str] = []
     for name, value in options.items():
         option = "--" + name.replace("_", "-")
-        if value is None or value is False:
+        if not _is_given(value):
             continue
         if value is True:
             arguments.append(option)
@@ -387,10 +391,11 @@ def _is_made_of(report: Dict[str, Any], sources: List[str], options: Mapping[str
         }
     except (KeyError, TypeError):
         return False
-    wanted = {"limit": 0, "on_error": "stop", "duplicates": "first", **options}
-    # These do not change its answers.
-    for name in ("threads", "memory", "planes"):
-        wanted.pop(name, None)
+    wanted = {"limit": 0, "on_error": "stop", "duplicates": "first"}
+    for name, value in options.items():
+        # The others are not given, or do not change its answers.
+        if _is_given(value) and name not in ("threads", "memory", "planes"):
+            wanted[name] = value
     return same and all(name in had and str(had[name]) == str(wanted[name]) for name in wanted)
 
 

@@ -61,6 +61,7 @@ def test_a_source_is_converted_once(capsys: pytest.CaptureFixture[str], tmp_path
     assert "3 words" in messages()
     assert "converted already" in messages()
     assert "converted already" in messages(threads=1, planes="none")
+    assert "converted already" in messages(limit=None, member=False)
     with pytest.raises(FileExistsError, match="own.model is there.*model="):
         gloved.convert(source, limit=2)
     with pytest.raises(FileExistsError, match="own.model is there"):
