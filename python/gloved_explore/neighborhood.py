@@ -79,10 +79,9 @@ class _Gatherer:
             (word, name) for word, name in taken.items() if name != word
         )
         if missing and self._lookup.unknown != "skip":
-            # Raises, with words that are spelt alike.
-            self._model.ask(
-                requests.vec([missing[0]], unknown="error", case=self._lookup.case)
-            )
+            # Raises, with words that are spelt alike, unless the daemon's options skip them.
+            options = {"unknown": self._lookup.unknown, "case": self._lookup.case}
+            self._model.ask(requests.vec([*taken][:1] + missing[:1], **options))
         self.found.skipped += missing
         return list(dict.fromkeys(taken.values()))
 

@@ -248,6 +248,17 @@ def test_words_may_be_looked_up_leniently(daemon: Daemon, tmp_path: Path) -> Non
     refused(plot(daemon, "qwfp", "--unknown", "skip", "-o", path), "there is no word to draw")
 
 
+def test_the_daemon_may_skip_unknown_words(
+    serve: Callable[..., Daemon], model_dir: Path, tmp_path: Path
+) -> None:
+    lenient = serve("--model", str(model_dir), "--unknown", "skip")
+    path = str(tmp_path / "words.csv")
+    done = plot(lenient, "king", "qwfp", "-o", path)
+    assert (done.returncode, b'not in the model and left out: "qwfp"' in done.stderr) == (0, True)
+    strict = plot(lenient, "king", "qwfp", "--unknown", "error", "-o", path)
+    refused(strict, '"qwfp" is not in the model')
+
+
 @pytest.mark.parametrize("form", ["svg", "pdf", "csv"])
 def test_files_of_others_stay(daemon: Daemon, tmp_path: Path, form: str) -> None:
     path = tmp_path / f"mine.{form}"
