@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import csv
+import io
+import json
 import os
 import re
 import signal
@@ -25,7 +28,7 @@ from typing import (
 )
 
 from ._lines import lines_of
-from ._wire import quote
+from ._wire import CODE_POINTS_OF_BYTES, quote
 from .errors import GlovedError
 
 if TYPE_CHECKING:
@@ -170,6 +173,44 @@ def write(lines: Iterable[str]) -> None:
         # Python would try again at its end.
         sys.stdout = None  # type: ignore[assignment]
         raise Fault(f"stdout: cannot write: {error.strerror}") from None
+
+
+def _for_terminal(text: str) -> str:
+    """Text for standard output: visible if that is a terminal."""
+    is_seen = sys.stdout is not None and sys.stdout.isatty()
+    return visible(text) if is_seen else text
+
+
+def write_json(members: Mapping[str, Any]) -> None:
+    """An object in a line of JSON, where words have their bytes as the daemon shows them."""
+    text = json.dumps(members, ensure_ascii=False, separators=(",", ":"))
+    write([_for_terminal(text.translate(CODE_POINTS_OF_BYTES)) + "\n"])
+
+
+def as_csv(rows: Iterable[Iterable[object]]) -> str:
+    """Rows of a table as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+# A word from a command line may have what separates cells and rows.
+_SEPARATORS = str.maketrans("\t\n\r", "   ")
+
+
+def write_table(rows: Iterable[Sequence[str]], form: str = "tsv") -> None:
+    """Rows of a table: csv, tsv, or text with columns of equal width."""
+    shown = ([_for_terminal(each) for each in row] for row in rows)
+    if form == "csv":
+        write([as_csv(shown)])
+        return
+    lines = ([each.translate(_SEPARATORS) for each in row] for row in shown)
+    if form == "text":
+        table = list(lines)
+        widths = [max(map(len, column)) for column in zip(*table)]
+        write("  ".join(map(str.ljust, row, widths)).rstrip() + "\n" for row in table)
+    else:
+        write("\t".join(row) + "\n" for row in lines)
 
 
 def run(parser: argparse.ArgumentParser, arguments: Optional[Sequence[str]]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import time
@@ -16,19 +15,27 @@ from typing import (
     List,
     NamedTuple,
     Optional,
-    Sequence,
     TypeVar,
 )
 
 from . import _evaluation, _reply, requests
-from ._command import Commands, Fault, Parser, run_program, say, visible, whole_number, write
+from ._command import (
+    Commands,
+    Fault,
+    Parser,
+    run_program,
+    say,
+    whole_number,
+    write_json,
+    write_table,
+)
 from ._eval_files import Pair, Section, Words, read_analogies, read_pairs
 from ._eval_words import Vocabulary, fold, look_up
 from ._one_model import OneModel
 from ._reply import Reply
 from ._retry import retries_within
 from ._version import __version__
-from ._wire import CODE_POINTS_OF_BYTES, MAX_UNANSWERED, Request
+from ._wire import MAX_UNANSWERED, Request
 from .client import Client
 from .errors import ConnectionFailed, GlovedError, Internal, ModelReplaced, ZeroVector
 
@@ -235,10 +242,6 @@ def _need_known(known: int, skipped: int, what: str, top: int, hint: Optional[st
         )
 
 
-def _same(word: str) -> str:
-    return word
-
-
 class _Evaluation:
     """Questions to one generation of a model."""
 
@@ -278,7 +281,7 @@ class _Evaluation:
             ahead=ahead,
         )
         watched = iter(_Progress(len(known)).watch(answers))
-        key = fold if options.case == "ignore" else _same
+        key: Callable[[str], str] = fold if options.case == "ignore" else lambda word: word
         keys = {word: key(word) for word in tokens}
 
         def answer(words: Words) -> _Answer:
@@ -371,23 +374,16 @@ def _figure(number: float) -> Any:
     return int(number) if number == int(number) else number
 
 
-def _print(rows: Iterable[Sequence[str]]) -> None:
-    """Rows of a table, with TABs between."""
-    is_seen = sys.stdout is not None and sys.stdout.isatty()
-    show = visible if is_seen else _same
-    write("\t".join(show(cell.replace("\t", " ")) for cell in row) + "\n" for row in rows)
-
-
 def _print_json(evaluation: _Evaluation, options: argparse.Namespace, **more: Any) -> None:
-    members = {
-        "model": evaluation.model,
-        "generation": evaluation.one_model.generation,
-        "top": options.top,
-        "case": options.case,
-        **more,
-    }
-    text = json.dumps(members, ensure_ascii=False, separators=(",", ":"))
-    _print([[text.translate(CODE_POINTS_OF_BYTES)]])
+    write_json(
+        {
+            "model": evaluation.model,
+            "generation": evaluation.one_model.generation,
+            "top": options.top,
+            "case": options.case,
+            **more,
+        }
+    )
 
 
 def _questions(
@@ -429,14 +425,14 @@ def _report_analogies(evaluation: _Evaluation, options: argparse.Namespace) -> N
             **_questions(options, columns, lines),
         )
     elif options.questions:
-        _print([columns, *([cell or "-" for cell in line] for line in lines)])
+        write_table([columns, *([cell or "-" for cell in line] for line in lines)])
     else:
-        _print([["section", "kind", *_Count._fields, "percent"]])
-        _print(
+        write_table([["section", "kind", *_Count._fields, "percent"]])
+        write_table(
             [section.name, section.kind, *count.cells()]
             for section, count in zip(sections, counts)
         )
-        _print(["*", kind, *count.cells()] for kind, count in totals.items())
+        write_table(["*", kind, *count.cells()] for kind, count in totals.items())
 
 
 def _report_pairs(evaluation: _Evaluation, options: argparse.Namespace) -> None:
@@ -463,8 +459,8 @@ def _report_pairs(evaluation: _Evaluation, options: argparse.Namespace) -> None:
             **_questions(options, columns, ((*pair, *said) for pair, said in zip(pairs, answers))),
         )
     elif options.questions:
-        _print([columns])
-        _print(
+        write_table([columns])
+        write_table(
             [
                 pair.first, pair.second, f"{pair.score:g}",
                 _fixed(math.nan if answer.said is None else answer.said, 6), answer.result,
@@ -472,9 +468,9 @@ def _report_pairs(evaluation: _Evaluation, options: argparse.Namespace) -> None:
             for pair, answer in zip(pairs, answers)
         )
     else:
-        _print([["pairs", "skipped", "skipped_percent", "pearson", "spearman"]])
+        write_table([["pairs", "skipped", "skipped_percent", "pearson", "spearman"]])
         figures = (_fixed(percent, 2), _fixed(pearson, 6), _fixed(spearman, 6))
-        _print([[str(len(compared)), str(skipped), *figures]])
+        write_table([[str(len(compared)), str(skipped), *figures]])
 
 
 def _run(options: argparse.Namespace) -> None:

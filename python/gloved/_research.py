@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
-import json
 import math
 import random
 import statistics
-import sys
 from itertools import combinations
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence
 
@@ -21,14 +17,14 @@ from ._command import (
     say_how_found,
     some_of,
     unknown_words,
-    visible,
     whole_number,
     words_of_file,
-    write,
+    write_json,
+    write_table,
 )
 from ._keyed_call import Call
 from ._one_model import of_one_model
-from ._wire import CODE_POINTS_OF_BYTES, Request
+from ._wire import Request
 from .client import Client
 from .errors import ZeroVector
 
@@ -243,9 +239,10 @@ def _answer(
     if options.format == "json":
         replaced = [{"word": word, "by": name} for word, name in known.replaced.items()]
         found = {"skipped": known.skipped, "replaced": replaced}
-        _print_json({**known.model, **found, "results": rows})
+        write_json({**known.model, **found, "results": rows})
     else:
-        _print_table(options.format, rows)
+        cells = ([_cell(each, options.format) for each in row.values()] for row in rows)
+        write_table([list(rows[0]), *cells], options.format)
 
 
 def _run_weat(options: argparse.Namespace) -> None:
@@ -313,26 +310,4 @@ def _cell(value: Any, form: str) -> str:
         return "" if form == "csv" else "-"
     if isinstance(value, float):
         return f"{value:.6f}" if form == "text" else repr(value)
-    is_seen = sys.stdout is not None and sys.stdout.isatty()
-    return visible(str(value)) if is_seen else str(value)
-
-
-def _print_table(form: str, rows: List[Dict[str, Any]]) -> None:
-    table = [list(rows[0])] + [[_cell(each, form) for each in row.values()] for row in rows]
-    if form == "csv":
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(table)
-        write([text.getvalue()])
-    elif form == "tsv":
-        write("\t".join(row) + "\n" for row in table)
-    else:
-        widths = [max(map(len, column)) for column in zip(*table)]
-        write(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() + "\n"
-            for row in table
-        )
-
-
-def _print_json(members: Dict[str, Any]) -> None:
-    text = json.dumps(members, ensure_ascii=False, separators=(",", ":"))
-    write([text.translate(CODE_POINTS_OF_BYTES) + "\n"])
+    return str(value)

@@ -3,11 +3,9 @@ TensorBoard, and places as CSV."""
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import Any, Tuple
 
-from gloved._command import visible
+from gloved._command import as_csv, visible
 
 from .neighborhood import Neighborhood
 
@@ -23,12 +21,11 @@ def coordinates(found: Neighborhood, points: Any) -> bytes:
 
     Nine decimals: further digits may differ where numpy is another one.
     """
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(
+    text = as_csv(
         (place.word, place.rank, "yes" if place.is_asked else "no", f"{x:.9f}", f"{y:.9f}")
         for place, (x, y) in zip(found.places, points)
     )
-    return COORDINATES + text.getvalue().encode("utf-8", "surrogateescape")
+    return COORDINATES + text.encode("utf-8", "surrogateescape")
 
 
 def tables(found: Neighborhood) -> Tuple[bytes, bytes]:

@@ -224,6 +224,13 @@ def test_forms_hold_odd_words(serve_text: Callable[[bytes], Daemon]) -> None:
     assert "word" in json.loads(density("json"))["results"][2]
 
 
+def test_a_word_of_the_command_line_stays_in_its_cell(daemon: Daemon) -> None:
+    words = ["king", "a\tb\nc"]
+    for form, line in {"tsv": b"a b c\t-\t-", "text": b"a b c  -         -"}.items():
+        options = ("--socket", daemon.socket, "--unknown", "skip", "--format", form)
+        assert run_command("density", *words, *options).stdout.splitlines()[2:] == [line]
+
+
 def test_refusals(daemon: Daemon, garden: Daemon, tmp_path: Path) -> None:
     assert "set b has no word: use --b or --b-file" in refusal(daemon, "similarity", "--a", "king")
     assert "there is no word" in refusal(daemon, "density")
