@@ -173,29 +173,29 @@ def _argument(name: str, terms: Terms) -> List[str]:
 
 
 def _search_options(
-    k: Optional[int],
-    min: Optional[float],
     top: Optional[int],
     prefix: Optional[str],
     within: Iterable[str],
     without: Iterable[str],
     engine: Optional[str],
     model: Optional[str],
-    fields: Iterable[str],
-    certify: bool,
 ) -> List[Tuple[str, object]]:
+    """Which words are searched, and by what."""
     return [
-        ("k", k),
-        ("min", min),
         ("top", top),
         ("prefix", prefix),
         ("within", within),
         ("without", without),
         ("engine", engine),
         ("model", model),
-        ("fields", fields),
-        ("certify", certify),
     ]
+
+
+def _answer_options(
+    k: Optional[int], min: Optional[float], fields: Iterable[str], certify: bool
+) -> List[Tuple[str, object]]:
+    """What an answer has."""
+    return [("k", k), ("min", min), ("fields", fields), ("certify", certify)]
 
 
 def _search(
@@ -251,7 +251,8 @@ def near(
     UnknownWord: a word of terms or of only is not in the model. ZeroVector: the sum is zero.
     UnknownList: the model does not have a list.
     """
-    options = _search_options(k, min, top, prefix, within, without, engine, model, fields, certify)
+    options = _search_options(top, prefix, within, without, engine, model)
+    options += _answer_options(k, min, fields, certify)
     options += [("norm", norm), ("exclude", exclude), *_look_up_options(unknown, case)]
     return _search("NEAR", options, only, _tokens("terms", terms))
 
@@ -274,7 +275,8 @@ def near_vector(
 
     BadRequest: it has another length than the model's, or is not finite. ZeroVector: it is zero.
     """
-    options = _search_options(k, min, top, prefix, within, without, engine, model, fields, certify)
+    options = _search_options(top, prefix, within, without, engine, model)
+    options += _answer_options(k, min, fields, certify)
     options.append(("base64", _vectors.to_base64(vector)))
     return Request(line("NEARVEC", options, ()), _reply.neighbors)
 
@@ -302,7 +304,8 @@ def analogy(
 
     method is "add" (3CosAdd, the default) or "mul" (3CosMul, Levy and Goldberg, 2014).
     """
-    options = _search_options(k, min, top, prefix, within, without, engine, model, fields, certify)
+    options = _search_options(top, prefix, within, without, engine, model)
+    options += _answer_options(k, min, fields, certify)
     options += [("method", method), ("case", case)]
     return _search("ANALOGY", options, only, [token("a", a), token("b", b), token("c", c)])
 
@@ -326,16 +329,8 @@ def rank(
     a and b may be groups of words. The words of a group a are left out; a group b comes after all
     words that are at least as near. norm="unit" divides each vector by its length before adding.
     """
-    options = [
-        ("top", top),
-        ("prefix", prefix),
-        ("within", within),
-        ("without", without),
-        ("norm", norm),
-        *_look_up_options(unknown, case),
-        ("engine", engine),
-        ("model", model),
-    ]
+    options = _search_options(top, prefix, within, without, engine, model)
+    options += [("norm", norm), *_look_up_options(unknown, case)]
     tokens = [*_argument("a", a), *_argument("b", b)]
     return Request(line("RANK", options, tokens), _reply.place)
 
@@ -358,17 +353,8 @@ def ranked(
 
     Arguments as those of rank(). One request, so that all are of one generation of the model.
     """
-    options = [
-        ("top", top),
-        ("prefix", prefix),
-        ("within", within),
-        ("without", without),
-        ("norm", norm),
-        *_look_up_options(unknown, case),
-        ("engine", engine),
-        ("model", model),
-        ("fields", ("score", "eligible")),
-    ]
+    options = _search_options(top, prefix, within, without, engine, model)
+    options += [("norm", norm), *_look_up_options(unknown, case), ("fields", ("score", "eligible"))]
     tokens = [*_argument("a", a), *_argument("b", b)]
     return Request(line("RANK", options, tokens), _reply.ranked)
 
