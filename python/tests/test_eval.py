@@ -8,6 +8,7 @@ import pty
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -338,11 +339,14 @@ def test_sigint_ends_the_program_itself(daemon: Daemon) -> None:
 
 
 def test_a_terminal_gets_progress_and_no_control_bytes(daemon: Daemon, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text(": a\x1b[31m\n" + "man king woman queen\n" * 3000)
+    (tmp_path / "file").write_text(": a\x1b[31m\n" + "man king woman queen\n" * 30)
+    # However fast the daemon is.
+    program = "from gloved import _eval; _eval._SECONDS_BETWEEN_TOLD = 0; _eval.main()"
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        [PROGRAM, "--socket", daemon.socket, "analogies", str(tmp_path / "file")],
-        stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
+        [sys.executable, "-c", program, "--socket", daemon.socket, "analogies", "file"],
+        stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "python")},
     ) as process:
         os.close(theirs)
         said = b""
