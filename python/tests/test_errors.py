@@ -13,9 +13,8 @@ import pickle
 import pwd
 import socket
 import time
-from array import array
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List
 
 import pytest
 from fake import OK, Peer, serving
@@ -376,55 +375,6 @@ def test_wrong_words_are_an_error_of_the_protocol(results: bytes, head: bytes) -
         ):
             with pytest.raises(gloved.Internal):
                 call()
-
-
-Ask = Callable[[gloved.KeyedVectors], Any]
-WRONG_MEMBERS: List[Tuple[str, Any, Ask]] = [
-    *(("rows", value, len) for value in ("x", None, -1, 10**30, True)),
-    ("rows", "x", lambda vectors: vectors.most_similar("a", topn=70_000)),
-    *(("dim", value, lambda vectors: vectors.get_mean_vector([array("f", [1])]))
-      for value in ("x", 10**12)),
-    ("rank", "x", lambda vectors: "a" in vectors),
-    ("rank", 2**70, lambda vectors: vectors.index_to_key),
-    ("rank", 10**30, lambda vectors: vectors.closer_than("a", "b")),
-    ("max_k", 10**30, lambda vectors: vectors.vectors),
-    ("max_k", True, lambda vectors: vectors.most_similar_cosmul(["a", "b", "c"])),
-    *(("word", value, lambda vectors: vectors.most_similar("a")) for value in (5, None)),
-]
-
-
-def test_wrong_members_are_not_told_as_the_callers_fault() -> None:
-    for name, value, call in WRONG_MEMBERS:
-        members = {
-            "ok": True, "us": 1, "rows": 3, "model": "m", "generation": "g", "dim": 1, "rank": 1,
-            "engine": "cpu", "max_k": 9, "word": "a", "known": True, "score": 0.5,
-            "vector_base64": "AAAAAA==", name: value,
-        }
-        line = json.dumps({**members, "results": [members]}).encode() + b"\n"
-
-        def script(peer: Peer) -> None:
-            while peer.line():
-                peer.send(line)
-
-        with serving(script) as server, gloved.Client(server.socket) as client:
-            with pytest.raises(gloved.Internal):
-                call(gloved.KeyedVectors(client))
-
-
-def test_every_verb_survives_every_answer() -> None:
-    """An answer that cannot be read is Internal, or is read: nothing else is raised."""
-    asked: List[Request[Any]] = [
-        requests.near("a"), requests.near_vector([1.0]), requests.analogy("a", "b", "c"),
-        requests.rank("a", "b"), requests.sim("a", "b"), requests.dist("a", "b"),
-        requests.odd(["a", "b"]), requests.matrix(["a", "b"]), requests.vec(["a"]),
-        requests.prefix("a"), requests.has(["a"]), requests.lists(), requests.models(),
-        requests.stats(), requests.prometheus(), requests.ping(), requests.help(),
-    ]
-    for results in b"7", b"null", b"[]", b"[7]", b"[null]", b"[{}]", b'"text"', b'[["a"]]', b"{}":
-        with serving(answering(results)) as server, gloved.Client(server.socket) as client:
-            for answer in client.ask_all(asked, return_exceptions=True):
-                if isinstance(answer, Exception):
-                    assert type(answer) is gloved.Internal
 
 
 # Refused connections, idle ones, and requests that a full queue refuses.
