@@ -432,12 +432,6 @@ def test_an_interrupt_ends_a_call(client: gloved.Client) -> None:
     client.ping()
 
 
-def test_vectors_cannot_be_written_to(client: gloved.Client) -> None:
-    pytest.importorskip("numpy")
-    with pytest.raises(ValueError, match="read-only"):
-        client.vec(["king", "queen"])[0, 0] = 1
-
-
 def test_where_the_socket_is(
     daemon: conftest.Daemon, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
