@@ -100,19 +100,15 @@ class Call(OneModel):
         """The word that each key names."""
         return [self.word(key) for key in keys]
 
-    def _words_if_possible(self, keys: Iterable[Any]) -> List[Optional[str]]:
-        """The word of each key; None if no model can have it."""
+    def known(self, keys: Iterable[Any], case: str = "exact") -> List[Optional[str]]:
+        """The model's word for each key; None if it does not have it."""
         words: List[Optional[str]] = []
         for key in keys:
             try:
                 words.append(self.word(key))
             except UnknownWord:
+                # No model can have it.
                 words.append(None)
-        return words
-
-    def known(self, keys: Sequence[Any], case: str = "exact") -> List[Optional[str]]:
-        """The model's word for each key; None if it does not have it."""
-        words = self._words_if_possible(keys)
         possible = [word for word in words if word is not None]
         names = iter(_snapshot.names(self, possible, case))
         return [None if word is None else next(names) for word in words]
@@ -123,18 +119,11 @@ class Call(OneModel):
         self.require_dim(len(vector))
         return vector
 
-    def vectors(
-        self,
-        words: Sequence[str],
-        places: Optional[Sequence[int]] = None,
-        count: Optional[int] = None,
-    ) -> Any:
-        """The vectors of words, at these rows of a matrix of `count` rows."""
-        count = len(words) if count is None else count
-        if not words:
-            return _vectors.empty_rows(count, self.dim())
-        places = range(len(words)) if places is None else places
-        return _snapshot.rows(self, words, places, count)
+    def vectors(self, words: Sequence[Optional[str]]) -> Any:
+        """The vectors of words, a row each. The row of a None is zero."""
+        if not any(words):
+            return _vectors.empty_rows(len(words), self.dim())
+        return _snapshot.rows(self, words)
 
     def mean(
         self, keys: List[Any], weights: List[float], pre_normalize: bool, ignore_missing: bool
@@ -143,7 +132,8 @@ class Call(OneModel):
         vectors: List[Any] = [key if _vectors.is_vector(key) else None for key in keys]
         places = [place for place, vector in enumerate(vectors) if vector is None]
         asked = [keys[place] for place in places]
-        words: List[Optional[str]] = self.known(asked) if ignore_missing else [*self.words(asked)]
+        words: Sequence[Optional[str]]
+        words = self.known(asked) if ignore_missing else self.words(asked)
         known = [(place, word) for place, word in zip(places, words) if word is not None]
         if known:
             found = self.vectors([word for _, word in known])

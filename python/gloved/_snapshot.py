@@ -87,31 +87,31 @@ def _bytes_of_reply(count: int, reply: Reply) -> bytes:
 
 def rows(
     asked: OneModel,
-    words: Sequence[str],
-    places: Sequence[int],
-    count: int,
+    words: Sequence[Optional[str]],
     tell: Callable[[int], None] = lambda _: None,
 ) -> Any:
-    """A matrix of `count` rows: the vector of words[i] is at row places[i], other rows are zero.
+    """A matrix of the vectors of words, a row each. The row of a None is zero.
 
     There must be at least one word. tell() gets the number of vectors that have been read, again
     and again.
     UnknownWord: the model does not have a word.
     """
-    parts = list(chunks(words))
+    known = [word for word in words if word is not None]
+    places = [place for place, word in enumerate(words) if word is not None]
+    parts = list(chunks(known))
     answers = asked.ask_all(
         Request(
-            requests.vec(words[part], unknown="error", case="exact").line,
-            partial(_bytes_of_reply, len(words[part])),
+            requests.vec(known[part], unknown="error", case="exact").line,
+            partial(_bytes_of_reply, len(known[part])),
         )
         for part in parts
     )
     matrix: Any = None
     for data, part in zip(answers, parts):
-        dim = len(data) // len(words[part]) // 4
+        dim = len(data) // len(known[part]) // 4
         asked.require_dim(dim)
         if matrix is None:
-            matrix = _vectors.empty_rows(count, dim)
+            matrix = _vectors.empty_rows(len(words), dim)
         _vectors.put_rows(matrix, places[part], data)
         tell(part.stop)
     return matrix
@@ -145,8 +145,7 @@ class Snapshot:
         """Reads all vectors, unless it has. ModelReplaced: they are of another generation."""
         if self.vectors is None:
             asked.require(self.generation)
-            count = len(self.words)
-            self.vectors = _vectors.read_only(rows(asked, self.words, range(count), count))
+            self.vectors = _vectors.read_only(rows(asked, self.words))
 
 
 def _ranks_of_reply(reply: Reply) -> Tuple[int, List[Tuple[int, str]]]:

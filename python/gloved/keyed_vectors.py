@@ -211,11 +211,9 @@ class KeyedVectors(metaclass=ExplainsAbsent):
         keys = list(words)
 
         def ask(call: Call) -> Any:
-            if not ignore_missing:
-                return call.vectors(call.words(keys))
-            known = call.known(keys)
-            places = [place for place, word in enumerate(known) if word is not None]
-            return call.vectors([word for word in known if word is not None], places, len(known))
+            known: Sequence[Optional[str]]
+            known = call.known(keys) if ignore_missing else call.words(keys)
+            return call.vectors(known)
 
         return self._call(ask)
 

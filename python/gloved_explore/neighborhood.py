@@ -116,8 +116,7 @@ class _Gatherer:
             found.model, found.generation = answer.info.model, answer.info.generation
             ranks += [each.rank or 0 for each in answer]
         found.places = list(map(Place, self._words, self._groups, self._asked, ranks))
-        count = len(self._words)
-        found.vectors = rows(self._model, self._words, range(count), count)
+        found.vectors = rows(self._model, self._words)
         return found
 
 

@@ -168,14 +168,8 @@ def _read(
     """All words, how many of them are wanted, and the vectors of these."""
     snapshot = _snapshot.read_words(client, one_model)
     count = min(top or len(snapshot.words), len(snapshot.words))
-    vectors = _snapshot.rows(
-        one_model,
-        snapshot.words[:count],
-        range(count),
-        count,
-        _Progress("vectors", count).tell,
-    )
-    return snapshot, count, vectors
+    progress = _Progress("vectors", count)
+    return snapshot, count, _snapshot.rows(one_model, snapshot.words[:count], progress.tell)
 
 
 def _tell_searches(client: Client, options: argparse.Namespace) -> None:
