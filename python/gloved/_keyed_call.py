@@ -132,8 +132,7 @@ class Call(OneModel):
         vectors: List[Any] = [key if _vectors.is_vector(key) else None for key in keys]
         places = [place for place, vector in enumerate(vectors) if vector is None]
         asked = [keys[place] for place in places]
-        words: Sequence[Optional[str]]
-        words = self.known(asked) if ignore_missing else self.words(asked)
+        words: List[Optional[str]] = self.known(asked) if ignore_missing else [*self.words(asked)]
         known = [(place, word) for place, word in zip(places, words) if word is not None]
         if known:
             found = self.vectors([word for _, word in known])

@@ -211,9 +211,9 @@ class KeyedVectors(metaclass=ExplainsAbsent):
         keys = list(words)
 
         def ask(call: Call) -> Any:
-            known: Sequence[Optional[str]]
-            known = call.known(keys) if ignore_missing else call.words(keys)
-            return call.vectors(known)
+            if ignore_missing:
+                return call.vectors(call.known(keys))
+            return call.vectors(call.words(keys))
 
         return self._call(ask)
 
