@@ -43,45 +43,37 @@ class Neighborhood:
     """Words for which others were taken, and those."""
 
 
-@dataclass(frozen=True)
-class Lookup:
-    """How words are found (unknown= and case=); None is as the daemon does."""
-
-    unknown: Optional[str] = None
-    case: Optional[str] = None
-
-
 class _Gatherer:
-    def __init__(self, one_model: OneModel, lookup: Lookup) -> None:
+    def __init__(self, one_model: OneModel, unknown: Optional[str], case: Optional[str]) -> None:
         self._model = one_model
-        self._lookup = lookup
-        self._index: Dict[str, int] = {}
-        self._words: List[str] = []
+        self._unknown = unknown
+        self._case = case
+        # The number of each word, in order.
+        self._numbers: Dict[str, int] = {}
         self._groups: List[int] = []
         self._asked: List[bool] = []
         self.found = Neighborhood()
 
     def add(self, word: str, group: int, is_asked: bool) -> int:
         """The number of the word, which is new or not. The first group stays."""
-        number = self._index.setdefault(word, len(self._words))
-        if number == len(self._words):
-            self._words.append(word)
+        number = self._numbers.setdefault(word, len(self._numbers))
+        if number == len(self._groups):
             self._groups.append(group)
             self._asked.append(is_asked)
         return number
 
     def known(self, words: Sequence[str]) -> List[str]:
         """The model's words for those that were typed, without those that are skipped."""
-        found = dict(zip(words, names(self._model, words, self._lookup.case)))
+        found = dict(zip(words, names(self._model, words, self._case)))
         missing = [word for word, name in found.items() if name is None]
         taken = {word: name for word, name in found.items() if name is not None}
         self.found.replaced.update(
             (word, name) for word, name in taken.items() if name != word
         )
-        if missing and self._lookup.unknown != "skip":
+        if missing and self._unknown != "skip":
             # Raises, with words that are spelt alike, unless the daemon's options skip them.
-            options = {"unknown": self._lookup.unknown, "case": self._lookup.case}
-            self._model.ask(requests.vec([*taken][:1] + missing[:1], **options))
+            asked = [*taken][:1] + missing[:1]
+            self._model.ask(requests.vec(asked, unknown=self._unknown, case=self._case))
         self.found.skipped += missing
         return list(dict.fromkeys(taken.values()))
 
@@ -99,7 +91,7 @@ class _Gatherer:
 
     def add_analogies(self, analogies: Iterable[Analogy], group: int) -> None:
         for a, b, c in analogies:
-            answer = self._model.ask(requests.analogy(a, b, c, k=1, case=self._lookup.case))
+            answer = self._model.ask(requests.analogy(a, b, c, k=1, case=self._case))
             self.found.replaced.update(answer.info.replaced)
             words = [answer.info.replaced.get(word, word) for word in (a, b, c)]
             words += [each.word for each in answer]
@@ -109,14 +101,15 @@ class _Gatherer:
 
     def finish(self) -> Neighborhood:
         found = self.found
-        if not self._words:
+        words = list(self._numbers)
+        if not words:
             raise ValueError("there is no word to draw")
         ranks: List[int] = []
-        for answer, _ in has(self._model, self._words, fields="rank", case="exact"):
+        for answer, _ in has(self._model, words, fields="rank", case="exact"):
             found.model, found.generation = answer.info.model, answer.info.generation
             ranks += [each.rank or 0 for each in answer]
-        found.places = list(map(Place, self._words, self._groups, self._asked, ranks))
-        found.vectors = rows(self._model, self._words)
+        found.places = list(map(Place, words, self._groups, self._asked, ranks))
+        found.vectors = rows(self._model, words)
         return found
 
 
@@ -127,16 +120,18 @@ def gather(
     k: int = 10,
     extra: Sequence[str] = (),
     analogies: Sequence[Analogy] = (),
-    lookup: Lookup = Lookup(),
+    unknown: Optional[str] = None,
+    case: Optional[str] = None,
 ) -> Neighborhood:
     """The words, k neighbours of each, extra words, and the words of analogies with their answers.
 
-    All of it is of one model. UnknownWord: the model does not have a word. ValueError: there is no
-    word. ModelReplaced: that happened again and again meanwhile.
+    unknown and case say how words are found, as in gloved.requests. All of it is of one model.
+    UnknownWord: the model does not have a word. ValueError: there is no word. ModelReplaced: that
+    happened again and again meanwhile.
     """
 
     def ask(one_model: OneModel) -> Neighborhood:
-        gatherer = _Gatherer(one_model, lookup)
+        gatherer = _Gatherer(one_model, unknown, case)
         gatherer.add_neighbors(gatherer.known(words), k)
         for word in gatherer.known(extra):
             gatherer.add(word, -1, True)

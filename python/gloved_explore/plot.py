@@ -20,7 +20,7 @@ from gloved.client import Client
 from gloved.errors import UnknownWord
 
 from . import files, picture, projection, projector
-from .neighborhood import Analogy, Lookup, Neighborhood, gather
+from .neighborhood import Analogy, Neighborhood, gather
 
 _FORMS = ("svg", "png", "pdf", "html", "csv")
 # At both ends of a file, where the mark of one's own is looked for.
@@ -163,7 +163,8 @@ def _run(options: argparse.Namespace) -> None:
                 k=options.k,
                 extra=list(extra),
                 analogies=analogies,
-                lookup=Lookup(options.unknown, options.case),
+                unknown=options.unknown,
+                case=options.case,
             )
         except UnknownWord as error:
             if error.word not in extra:
