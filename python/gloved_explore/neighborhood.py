@@ -59,7 +59,8 @@ class _Gatherer:
         number = self._numbers.setdefault(word, len(self._numbers))
         if number == len(self._groups):
             self._groups.append(group)
-            self._asked.append(is_asked)
+            self._asked.append(False)
+        self._asked[number] |= is_asked
         return number
 
     def known(self, words: Sequence[str]) -> List[str]:

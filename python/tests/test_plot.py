@@ -114,7 +114,7 @@ def test_analogies_are_arrows_to_their_answers(client: gloved.Client) -> None:
 
 def test_words_come_once(client: gloved.Client) -> None:
     found = neighborhood.gather(
-        client, ["king", "queen", "king"], k=10, extra=["snake", "queen"]
+        client, ["king", "queen", "king"], k=10, extra=["snake", "queen", "son"]
     )
     words = [place.word for place in found.places]
     assert len(words) == len(set(words))
@@ -125,6 +125,9 @@ def test_words_come_once(client: gloved.Client) -> None:
     assert [asked for asked, other, _ in found.links if other == prince] == [0, queen]
     assert found.places[prince].group == 0
     assert found.places[words.index("snake")].group == -1
+    # A neighbour that is asked for too.
+    son = found.places[words.index("son")]
+    assert son.is_asked and son.group == 0
     assert len(found.links) == 20 and found.vectors.shape == (len(words), 100)
     assert found.places[0].rank == 654
 
