@@ -304,14 +304,6 @@ def test_closer_than_of_more_words_than_an_answer_has(
         assert len(kv.closer_than("w0", "w59")) > 5
 
 
-def test_closer_than_beyond_max_k(
-    serve: Callable[..., Daemon], model_dir: Path, kv: KeyedVectors
-) -> None:
-    started = serve("--model", str(model_dir), "--max-k", "50")
-    with gloved.connect(started.socket) as limited:
-        assert limited.closer_than("snake", "piano") == kv.closer_than("snake", "piano")
-
-
 def test_doesnt_match(kv: KeyedVectors) -> None:
     listed = "breakfast piano dinner lunch".split()
     assert kv.doesnt_match(listed) == "piano"
@@ -351,6 +343,7 @@ def test_looks_words_up_strictly_whatever_the_daemon_does(
         lambda kv: kv.distances("king", ["King", "zzzq"]),
         lambda kv: kv.most_similar(["king", "zzzq"]),
         lambda kv: kv.most_similar(["King"]),
+        lambda kv: list(kv.most_similar_many(["King"])),
         lambda kv: kv.most_similar(["king", "woman"], ["man"], topn=2),
         lambda kv: kv.most_similar_cosmul(["King", "woman"], ["man"]),
         lambda kv: kv.similarity("King", "queen"),
@@ -706,14 +699,6 @@ def test_restrict_vocab_is_a_number_elsewhere(kv: KeyedVectors) -> None:
             kv.most_similar("king", clip_end=words_instead)  # type: ignore[arg-type]
 
 
-def test_many_words_are_looked_up_as_one_is(serve: Callable[..., Daemon], model_dir: Path) -> None:
-    daemon = serve("--model", str(model_dir), "--case", "ignore", "--unknown", "skip")
-    with gloved.connect(daemon.socket) as kv:
-        for ask in (kv.most_similar, lambda word: list(kv.most_similar_many([word]))):
-            with pytest.raises(UnknownWord):
-                ask("King")
-
-
 # Evaluations
 
 
@@ -788,15 +773,12 @@ def test_evaluate_word_pairs(kv: KeyedVectors, tmp_path: Path) -> None:
         kv.evaluate_word_pairs(path, delimiter=",")
 
 
-def test_correlations() -> None:
+def test_how_likely_a_correlation_is() -> None:
     # Anscombe's first quartet; scipy.stats.pearsonr gives the same figures.
     x = [10.0, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5]
     y = [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68]
     assert _evaluation.pearson(x, y) == pytest.approx((0.81642052, 0.00216963), abs=1e-8)
-    assert _evaluation.spearman(x, y)[0] == pytest.approx(0.81818182)
-    assert _evaluation.spearman([1, 2, 2, 3], [1, 3, 2, 3])[0] == pytest.approx(0.8333333)
     assert _evaluation.pearson([1, 2, 3], [2, 4, 6]) == (1.0, 0.0)
-    assert math.isnan(_evaluation.pearson([1, 1], [1, 2])[0])
     with pytest.raises(ValueError):
         _evaluation.pearson([1], [2])
 
