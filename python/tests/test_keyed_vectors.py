@@ -17,7 +17,7 @@ import pytest
 import gloved
 from conftest import REPOSITORY, Daemon
 from fake import Peer, serving
-from gloved import KeyedVectors, UnknownWord, ZeroVector, _evaluation
+from gloved import KeyedVectors, UnknownWord, ZeroVector, _evaluation, _vectors
 
 ODD_TEXT = b"""\
 the 1 0 0
@@ -288,9 +288,17 @@ def test_rank_and_closer_than(kv: KeyedVectors) -> None:
 
 
 def test_closer_than_of_more_words_than_an_answer_has(
-    serve: Callable[..., Daemon], convert: Callable[[Path, Path], Path], tmp_path: Path
+    serve: Callable[..., Daemon], convert: Callable[[Path, Path], Path], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Also where float32 cannot tell the cosines apart, and where they are equal."""
+    """Also where cosines are equal, and where sums in another order cannot tell them apart."""
+
+    def rounded(vector: Any, rows: Any) -> List[float]:
+        exact = cosines(vector, rows)
+        return [float(each) + (-1) ** row * 1e-12 for row, each in enumerate(exact)]
+
+    cosines = _vectors.cosines
+    monkeypatch.setattr(_vectors, "cosines", rounded)
     lines = [f"w{number} 1 {number * 1e-7:.9f} {number % 3}" for number in range(60)]
     lines += ["same 1 0.0000012 0", "twin 1 0.0000012 0", "zero 0 0 0", "back -1 0 0"]
     (tmp_path / "text").write_text("\n".join(lines) + "\n")
