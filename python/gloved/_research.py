@@ -64,7 +64,7 @@ _DENSITY_EXAMPLES = """examples:
 
 
 class Weat(NamedTuple):
-    """The figures of a test, see _WEAT."""
+    """The figures of a test, which _WEAT explains."""
 
     effect_size: float
     p: float
@@ -73,16 +73,9 @@ class Weat(NamedTuple):
 
 
 def weat(x: Sequence[float], y: Sequence[float], samples: int, seed: int) -> Weat:
-    """The Word Embedding Association Test of the associations s of the words X and Y.
+    """The test of _WEAT, of the associations s of the words X and of the words Y.
 
-        s(w) = mean of cos(w, a) over A - mean of cos(w, b) over B
-        d    = (mean of s over X - mean of s over Y) / standard deviation of s over X and Y
-        S    = sum of s over X - sum of s over Y
-        p    = share of the divisions (X', Y') of X and Y, of the same sizes, with S(X', Y') > S
-
-    Caliskan, Bryson and Narayanan: Semantics derived automatically from language corpora contain
-    human-like biases, Science 356, 2017. p is over all divisions up to MAX_EXACT_DIVISIONS of them,
-    else over so many random ones. Fault: all words have the same association.
+    Fault: all words have the same association.
     """
     every = [*x, *y]
     deviation = statistics.stdev(every)
