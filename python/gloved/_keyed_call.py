@@ -110,7 +110,7 @@ class Call(OneModel):
                 # No model can have it.
                 words.append(None)
         possible = [word for word in words if word is not None]
-        names = iter(_snapshot.names(self, possible, case))
+        names = iter(_snapshot.names(self, possible, case=case))
         return [None if word is None else next(names) for word in words]
 
     def vector(self, word: str) -> Any:

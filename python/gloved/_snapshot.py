@@ -59,16 +59,14 @@ def has(
     return zip(asked.ask_all(requests.has(words[part], **options) for part in parts), parts)
 
 
-def names(
-    asked: OneModel, words: Sequence[str], case: Optional[str]
-) -> List[Optional[str]]:
+def names(asked: OneModel, words: Sequence[str], **options: Any) -> List[Optional[str]]:
     """The model's word for each of the words, which may be in another case; None if it has none.
 
-    case is that of the request; None is as the daemon does.
+    The options are those of HAS.
     """
     found: List[Optional[str]] = []
     unlisted = []
-    for answer, part in has(asked, words, case=case):
+    for answer, part in has(asked, words, **options):
         replaced = answer.info.replaced
         found += [replaced.get(each.word, each.word) if each.known else None for each in answer]
         if answer.info.unlisted and part.stop - part.start > 1:
@@ -77,7 +75,7 @@ def names(
     for part in unlisted:
         middle = (part.start + part.stop) // 2
         for half in (slice(part.start, middle), slice(middle, part.stop)):
-            found[half] = names(asked, words[half], case)
+            found[half] = names(asked, words[half], **options)
     return found
 
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from gloved import requests
+from gloved import _snapshot, requests
 from gloved._command import visible
 from gloved._one_model import OneModel, of_one_model
 from gloved._vectors import numpy
@@ -265,11 +265,7 @@ class Answers:
     def _has(
         self, one_model: OneModel, fields: Fields, words: Sequence[str]
     ) -> Tuple[List[str], List[int], Info]:
-        """The model's words for those that were typed, each once, and their ranks.
-
-        Where more are in another case than a reply names, they stay as they were typed: whoever
-        asks on has to ignore case too.
-        """
+        """The model's words for those that were typed, each once, and their ranks."""
         if not words:
             raise Unfinished("there is no word")
         options = self._look_up_options(fields)
@@ -278,9 +274,9 @@ class Answers:
             if not each.known:
                 # Raises, with words that are spelt alike.
                 one_model.ask(requests.vec([each.word], unknown="error", **options))
-        ranks = {
-            has.info.replaced.get(each.word, each.word): each.rank or 0 for each in has
-        }
+        # The reply itself names 64 words at most that are in another case.
+        found = _snapshot.names(one_model, words, **options)
+        ranks = {name: each.rank or 0 for name, each in zip(found, has) if name is not None}
         return list(ranks), list(ranks.values()), has.info
 
     def _odd(self, one_model: OneModel, fields: Fields) -> Object:

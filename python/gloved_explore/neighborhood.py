@@ -65,7 +65,7 @@ class _Gatherer:
 
     def known(self, words: Sequence[str]) -> List[str]:
         """The model's words for those that were typed, without those that are skipped."""
-        found = dict(zip(words, names(self._model, words, self._case)))
+        found = dict(zip(words, names(self._model, words, case=self._case)))
         missing = [word for word, name in found.items() if name is None]
         taken = {word: name for word, name in found.items() if name is not None}
         self.found.replaced.update(
