@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import sys
 import time
 from typing import (
@@ -15,6 +16,7 @@ from typing import (
     List,
     NamedTuple,
     Optional,
+    Tuple,
     TypeVar,
 )
 
@@ -234,6 +236,33 @@ def _searches_ahead(client: Client) -> int:
     return int(min(max(_MAX_WAIT_US / us, 4), MAX_UNANSWERED)) if us > 0 else _USUAL_AHEAD
 
 
+_Hits = Tuple[str, List[str]]
+"""The generation of the model, and its words."""
+
+# A reply without anything in it that JSON escapes.
+_PLAIN_REPLY = re.compile(rb'\{"ok":true,[^\\{]*"generation":"([^"\\]+)","results":\[([^\\]*)\]\}')
+_PLAIN_HIT = re.compile(r'\{"word":"([^"]+)","score":-?[0-9.e+-]+\}')
+
+
+def _read_hits(reply: Reply) -> _Hits:
+    words = [_reply.word(each["word"]) for each in _reply.results(reply)]
+    return _reply.generation(reply), words
+
+
+def _scan_hits(data: bytes) -> Optional[_Hits]:
+    plain = _PLAIN_REPLY.fullmatch(data)
+    if plain is None:
+        return None
+    generation, results = plain.groups()
+    try:
+        words = _PLAIN_HIT.findall(results.decode())
+    except UnicodeDecodeError:
+        return None
+    if len(words) != results.count(b"{"):
+        return None
+    return generation.decode("ascii", "replace"), words
+
+
 def _need_known(known: int, skipped: int, what: str, top: int, hint: Optional[str]) -> None:
     if known == 0:
         raise Fault(
@@ -274,11 +303,12 @@ class _Evaluation:
         line = head.encode() + b" %b %b %b"
         answers = self.one_model.ask_all(
             (
-                Request(line % (tokens[a], tokens[b], tokens[c]), _reply.hits)
+                Request(line % (tokens[a], tokens[b], tokens[c]), _read_hits, scan=_scan_hits)
                 for a, b, c, _ in known
             ),
             accepted=(ZeroVector,),
             ahead=ahead,
+            tell_generation=True,
         )
         watched = iter(_Progress(len(known)).watch(answers))
         key: Callable[[str], str] = fold if options.case == "ignore" else lambda word: word
@@ -289,7 +319,7 @@ class _Evaluation:
             if a is None or b is None or c is None or expected is None:
                 return _Answer(None, "skipped")
             hits = next(watched)
-            for hit, _ in () if isinstance(hits, ZeroVector) else hits:
+            for hit in () if isinstance(hits, ZeroVector) else hits:
                 folded = key(hit)
                 # A given word in another case is no answer.
                 if folded not in (a, b, c):

@@ -82,15 +82,17 @@ class OneModel:
         asked: Iterable[Request[Any]],
         accepted: Tuple[Type[GlovedError], ...] = (),
         ahead: int = MAX_UNANSWERED,
+        tell_generation: bool = False,
     ) -> Iterator[Any]:
         """The answers to many requests, in their order; at most `ahead` are asked before theirs.
-        An error of an accepted class takes the place of its answer."""
+        An error of an accepted class takes the place of its answer. With tell_generation each
+        request reads a pair already, of the generation and the answer."""
         if accepted and self.generation is None:
             # The first answer may be an error.
             self.require(self._current())
-        answers = self._client.ask_all(
-            map(_with_generation, asked), return_exceptions=True, ahead=ahead
-        )
+        if not tell_generation:
+            asked = map(_with_generation, asked)
+        answers = self._client.ask_all(asked, return_exceptions=True, ahead=ahead)
         is_confirmed = True
         for outcome in answers:
             is_confirmed = not isinstance(outcome, GlovedError)

@@ -58,6 +58,8 @@ class Request(Generic[T]):
     """A line for the daemon, without its LF, and how to read the reply.
 
     A repeatable request may be sent again when a connection ends before its answer.
+    `scan`, if there is one, sees the reply's line first, and returns the same as `read`, or None to
+    leave it to that. To parse the numbers of a long answer takes most of a client's time.
 
     TooLong: the daemon would not read the line. ValueError: it is not one line, so that its
     replies would be taken for those of other requests.
@@ -66,6 +68,7 @@ class Request(Generic[T]):
     line: bytes
     read: Callable[[Reply], T]
     repeatable: bool = True
+    scan: Optional[Callable[[bytes], Optional[T]]] = None
 
     def __post_init__(self) -> None:
         if len(self.line) > MAX_LINE_BYTES:
@@ -329,6 +332,11 @@ class Conversation:
         self.ended = GlovedError(f"what answers is not gloved: {reason}")
 
     def _take(self, data: bytes) -> Optional[Tuple[Request[Any], Outcome[Any]]]:
+        if self._setup_replies == 0 and self.unanswered:
+            scan = self.unanswered[0].scan
+            scanned = scan and scan(data)
+            if scanned is not None:
+                return self.unanswered.popleft(), scanned
         try:
             reply = parse_reply(data)
             error = None if _reply.flag(reply["ok"]) else _reply.error(reply)

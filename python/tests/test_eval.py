@@ -414,6 +414,8 @@ def test_asks_what_the_options_say() -> None:
     [
         (["D"], "ignore", 1), (["A", "B", "d", "x"], "ignore", 1), (["x", "d"], "ignore", 0),
         (["A", "b"], "ignore", 0), ([], "ignore", 0), (["D"], "exact", 0), (["d"], "exact", 1),
+        # Its JSON has escapes.
+        (["\\", "d"], "ignore", 0), (['A"', "d"], "ignore", 0),
     ],
 )
 def test_the_first_hit_not_given_counts(words: List[str], case: str, correct: int) -> None:
