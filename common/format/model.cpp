@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -45,6 +47,9 @@ bool holds_not_finite(std::span<const std::byte> bytes, ElementType type) {
     return false;
 }
 
+/// Remedy for a path that is no model.
+constexpr std::string_view kConvertMakesModels = "gloved-convert makes a model of a download";
+
 /// Remedy for a useless planes file.
 std::string planes_remedy(const std::string& model_path) {
     return fmt::format(
@@ -60,7 +65,7 @@ Result<Model> Model::open(const std::string& path, WithPlanes planes) {
         Error error = directory.error();
         std::error_code ignored;
         if (std::filesystem::is_regular_file(path, ignored))
-            error.message += "; it is a file: gloved-convert makes a model of a download";
+            error.message += fmt::format("; it is a file: {}", kConvertMakesModels);
         return error;
     }
     return open_at(directory->get(), path, planes);
@@ -85,7 +90,12 @@ Result<Model> Model::open_at(int directory_fd, const std::string& path, WithPlan
 Status Model::open_values(int directory_fd) {
     const std::string path = path_ + "/" + kValuesFile;
     auto values = MappedFile::open_at(directory_fd, kValuesFile, path);
-    if (!values) return values.error();
+    if (!values) {
+        Error error = values.error();
+        if (::faccessat(directory_fd, kValuesFile, F_OK, 0) != 0 && errno == ENOENT)
+            error.message += fmt::format("; the directory is no model: {}", kConvertMakesModels);
+        return error;
+    }
     values_ = *std::move(values);
 
     auto header = decode_header(values_.bytes());
