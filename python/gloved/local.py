@@ -158,6 +158,13 @@ class _Daemon:
         self._directory = _private_directory()
         self._socket = os.path.join(self._directory, "gloved.sock")
         self._told = 0  # bytes of the log
+        stdin, lifeline = os.pipe()
+        # The daemon ends with it. Unbuffered it has no lock, which another thread may hold at a
+        # fork. A child that is forked while the daemon starts closes it, too.
+        self._lifeline = open(lifeline, "wb", buffering=0)
+        _fork.watch(self)
+        # Python may be a service of systemd's, which the daemon is not.
+        environment = {name: value for name, value in os.environ.items() if name != "NOTIFY_SOCKET"}
         try:
             self._process = subprocess.Popen(
                 [
@@ -165,9 +172,8 @@ class _Daemon:
                     "--socket", self._socket,
                     *arguments, "--stop-at-eof",
                 ],
-                stdin=subprocess.PIPE,
-                # Unbuffered it has no lock, which another thread may hold at a fork.
-                bufsize=0,
+                env=environment,
+                stdin=stdin,
                 stdout=subprocess.DEVNULL,
                 stderr=self._log,
                 # Ctrl-C in a terminal is for Python alone.
@@ -176,7 +182,8 @@ class _Daemon:
         except BaseException:
             self._remove()
             raise
-        _fork.watch(self)
+        finally:
+            os.close(stdin)
         # At the end of this process, once its children have ended that multiprocessing waits for;
         # never in a child. After the first call it does nothing.
         self.stop = util.Finalize(None, self._stop, exitpriority=-1)
@@ -218,8 +225,7 @@ class _Daemon:
                 self.stop()
 
     def _stop(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        self._lifeline.close()
         if not self._ended(_LAST_ANSWERS_SECONDS):
             # It waits for a client that does not read, as this process may have, or was stopped.
             self._process.kill()
@@ -228,8 +234,7 @@ class _Daemon:
 
     def after_fork(self) -> None:
         """The daemon ends with the process that started it, not with the last of its children."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        self._lifeline.close()
 
     def _wait(self, model: str) -> None:
         """Until it answers."""
@@ -256,6 +261,7 @@ class _Daemon:
         return content.decode(errors="replace")
 
     def _remove(self) -> None:
+        self._lifeline.close()
         self._log.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 

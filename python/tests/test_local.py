@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import fcntl
 import json
 import os
 import pickle
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -15,7 +17,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Callable, Iterator
+from typing import Any, Callable, Iterator, List
 
 import pytest
 
@@ -405,6 +407,40 @@ thread.join()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def test_a_child_of_a_fork_during_the_start_does_not_hold_the_daemon(
+    model_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = subprocess.Popen
+    statuses: List[int] = []
+
+    def start_and_fork(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        daemon = start(*arguments, **options)
+        child = os.fork()
+        if child == 0:
+            pipe = os.stat(f"/proc/{daemon.pid}/fd/0").st_ino
+            own = [path for path in Path("/proc/self/fd").iterdir() if path.exists()]
+            ends = [int(path.name) for path in own if path.stat().st_ino == pipe]
+            os._exit(any(fcntl.fcntl(end, fcntl.F_GETFL) & os.O_WRONLY for end in ends))
+        statuses.append(os.waitpid(child, 0)[1])
+        return daemon
+
+    monkeypatch.setattr(subprocess, "Popen", start_and_fork)
+    gloved.serve(model_dir, engine="cpu").close()
+    assert statuses == [0]
+
+
+def test_the_daemon_tells_systemd_nothing(
+    model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as service:
+        service.bind(str(tmp_path / "notify"))
+        service.setblocking(False)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        gloved.serve(model_dir, engine="cpu").close()
+        with pytest.raises(BlockingIOError):
+            service.recv(1000)
 
 
 def test_stop_at_eof_needs_something_that_ends_later(bin_dir: Path, model_dir: Path) -> None:
