@@ -216,7 +216,10 @@ def write_table(rows: Iterable[Sequence[str]], form: str = "tsv") -> None:
 def run(parser: argparse.ArgumentParser, arguments: Optional[Sequence[str]]) -> int:
     """Runs a command line; returns the exit status. Wrong usage ends the process with 2."""
     try:
-        options = parser.parse_args(arguments)
+        options, unknown = parser.parse_known_args(arguments)
+        if unknown:
+            # The help of the command tells what it takes, not that of all commands.
+            options.fail(f"unrecognized arguments: {' '.join(unknown)}")
         options.run(options)
     except (Fault, GlovedError, ValueError, OSError) as fault:
         say(str(fault))
@@ -258,6 +261,7 @@ def new_command(
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.set_defaults(fail=parser.error)
     parser.add_argument("--model", help="a model of the daemon (default: its first)")
     parser.add_argument("--socket", metavar="PATH", help="the daemon's socket, as gloved-client's")
     return parser

@@ -234,6 +234,12 @@ def test_a_word_of_the_command_line_stays_in_its_cell(daemon: Daemon) -> None:
 def test_refusals(daemon: Daemon, garden: Daemon, tmp_path: Path) -> None:
     assert "set b has no word: use --b or --b-file" in refusal(daemon, "similarity", "--a", "king")
     assert "there is no word" in refusal(daemon, "density")
+    done = run_command("similarity", "--socket", daemon.socket, "king", "queen")
+    assert (done.returncode, done.stderr.decode()) == (
+        2,
+        "python3 -m gloved: unrecognized arguments: king queen; see python3 -m gloved similarity"
+        " --help\n",
+    )
     unknown = refusal(daemon, "density", "king", "qwfp", " King")
     assert 'not in the model: "qwfp", " King"; --unknown skip leaves such words out' in unknown
     assert unknown.endswith(", --case ignore finds them in another case\n")
