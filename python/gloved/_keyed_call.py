@@ -56,6 +56,11 @@ class Call(OneModel):
                 self.require_dim(len(self._snapshot.vectors[0]))
         return self._snapshot
 
+    @property
+    def has_words(self) -> bool:
+        """Whether the words have been read, which indices need."""
+        return self._snapshot is not None
+
     def rows(self) -> int:
         """How many words the model has."""
         # Any verb that reads the model tells its size.

@@ -91,11 +91,6 @@ def nearest_each(
 ) -> Iterator[Hits]:
     """most_similar_many() of keys."""
     call = Call(cache)
-    keys = iter(keys)
-    first = list(itertools.islice(keys, 1))
-    if first and isinstance(first[0], Integral):
-        # Read all words before requests of others are under way.
-        call.snapshot()
 
     def ask(key: Any) -> Request[Any]:
         try:
@@ -114,12 +109,29 @@ def nearest_each(
         options.append(("only", len(chosen)))
     head = line("NEAR", options, chosen) + b" "
     accepted = (UnknownWord, ZeroVector) if ignore_missing else ()
-    for answer in call.ask_all(map(ask, itertools.chain(first, keys)), accepted):
-        if isinstance(answer, GlovedError):
-            if not ignore_missing:
-                raise copy_to_raise(answer)
-            answer = []
-        yield answer
+    later = iter(keys)
+    first_index: List[Any] = []
+
+    def before_an_index() -> Iterator[Request[Any]]:
+        for key in later:
+            if isinstance(key, Integral) and not call.has_words:
+                first_index.append(key)
+                return
+            yield ask(key)
+
+    while True:
+        for answer in call.ask_all(before_an_index(), accepted):
+            if isinstance(answer, GlovedError):
+                if not ignore_missing:
+                    raise copy_to_raise(answer)
+                answer = []
+            yield answer
+        if not first_index:
+            return
+        # All words are read while no request is under way: it may have the only connection.
+        call.snapshot()
+        later = itertools.chain(first_index, later)
+        first_index = []
 
 
 def nearest_cosmul(

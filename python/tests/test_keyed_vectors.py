@@ -496,6 +496,14 @@ def test_most_similar_many(kv: KeyedVectors) -> None:
     ]
 
 
+def test_most_similar_many_takes_words_and_indices_on_one_connection(daemon: Daemon) -> None:
+    with KeyedVectors(gloved.Client(daemon.socket, max_connections=1, timeout=5)) as kv:
+        keys = ["king", 1, "queen", 2]
+        expected = [kv.most_similar(key, topn=3) for key in keys]
+    with KeyedVectors(gloved.Client(daemon.socket, max_connections=1, timeout=5)) as kv:
+        assert list(kv.most_similar_many(keys, 3)) == expected
+
+
 def test_most_similar_many_takes_words_as_it_goes(kv: KeyedVectors) -> None:
     endless = itertools.cycle(["king", "snake"])
     taken = itertools.islice(kv.most_similar_many(endless, 1), 5)
