@@ -125,14 +125,22 @@ class LinesRun {
     bool all_ok_ = true;
 };
 
-Status render_unchanged(const ReplyPiece& piece, std::string& output) {
-    output += piece.bytes;
-    return {};
-}
-
 /// The bytes of a text reply without those of its status line, which is all that an ERR has.
 std::string_view without_status(const ReplyPiece& piece) {
     return piece.bytes.substr(piece.first ? piece.bytes.find('\n') + 1 : 0);
+}
+
+/// Sends one request and calls `render` with its reply. Returns the reply's status.
+Result<wire::StatusLine> answer(RetryingConnection& peer, std::string line, int output_fd,
+                                const LinesRun::Render& render) {
+    wire::StatusLine status;
+    LinesRun run(peer, output_fd, [&](const ReplyPiece& piece, std::string& output) {
+        if (piece.first) status = *piece.status;
+        return render(piece, output);
+    });
+    run.ask(std::move(line));
+    if (const auto answered = run.answer(kNoInput); !answered) return answered.error();
+    return status;
 }
 
 }  // namespace
@@ -140,54 +148,42 @@ std::string_view without_status(const ReplyPiece& piece) {
 Result<bool> run_lines(RetryingConnection& peer, int input_fd, int output_fd) {
     // Connects first, so that a user who types the requests learns at once if no daemon is there.
     if (const auto connected = peer.connect(); !connected) return connected.error();
-    return LinesRun(peer, output_fd, render_unchanged).answer(input_fd);
-}
-
-Result<bool> run_line(RetryingConnection& peer, std::string line, int output_fd) {
-    LinesRun run(peer, output_fd, render_unchanged);
-    run.ask(std::move(line));
-    return run.answer(kNoInput);
+    const auto render = [](const ReplyPiece& piece, std::string& output) -> Status {
+        output += piece.bytes;
+        return {};
+    };
+    return LinesRun(peer, output_fd, render).answer(input_fd);
 }
 
 Result<wire::StatusLine> print_answer(RetryingConnection& peer, std::string line, int output_fd) {
-    wire::StatusLine status;
-    LinesRun run(peer, output_fd, [&](const ReplyPiece& piece, std::string& output) -> Status {
-        if (piece.first) status = *piece.status;
-        output += without_status(piece);
+    const auto render = [&](const ReplyPiece& piece, std::string& output) -> Status {
+        output += peer.settings().json ? piece.bytes : without_status(piece);
         return {};
-    });
-    run.ask(std::move(line));
-    if (const auto answered = run.answer(kNoInput); !answered) return answered.error();
-    return status;
+    };
+    return answer(peer, std::move(line), output_fd, render);
 }
 
 Result<wire::StatusLine> print_table(RetryingConnection& peer, std::string line, ReplyTable table,
                                      int output_fd) {
-    bool is_first = !table.first_request().empty();
-    wire::StatusLine first;
-    first.ok = true;
-    wire::StatusLine status;
-    LinesRun run(peer, output_fd, [&](const ReplyPiece& piece, std::string& output) -> Status {
-        if (is_first) {
-            if (piece.first) first = *piece.status;
+    std::string generation;  // of the model that the first request asked
+    if (!table.first_request().empty()) {
+        const auto take = [&](const ReplyPiece& piece, std::string&) -> Status {
             table.take_first(without_status(piece));
-            is_first = !piece.last;
             return {};
-        }
-        if (piece.first) status = *piece.status;
-        if (!first.ok || !status.ok) return {};
-        if (const auto before = first.field("generation");
-            !before.empty() && before != status.field("generation")) {
+        };
+        auto first = answer(peer, table.first_request(), output_fd, take);
+        if (!first || !first->ok) return first;
+        generation = first->field("generation");
+    }
+    const auto render = [&](const ReplyPiece& piece, std::string& output) -> Status {
+        if (!piece.status->ok) return {};
+        if (!generation.empty() && generation != piece.status->field("generation"))
             return conflict("the model was replaced while it was asked; ask again");
-        }
         table.take(without_status(piece), output);
         if (piece.last) table.finish(output);
         return {};
-    });
-    if (is_first) run.ask(table.first_request());
-    run.ask(std::move(line));
-    if (const auto answered = run.answer(kNoInput); !answered) return answered.error();
-    return first.ok ? status : first;
+    };
+    return answer(peer, std::move(line), output_fd, render);
 }
 
 }  // namespace gloved::client

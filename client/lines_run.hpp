@@ -18,15 +18,12 @@ namespace gloved::client {
 /// or output fails. The message says how many replies were written.
 Result<bool> run_lines(RetryingConnection& peer, int input_fd, int output_fd);
 
-/// Sends one request `line`, which has no LF, and writes its reply as run_lines does. Returns
-/// whether the reply was OK. Errors as run_lines.
-Result<bool> run_line(RetryingConnection& peer, std::string line, int output_fd);
-
-/// Sends one request `line`, which has no LF, and writes the lines of its text reply after the
-/// status line, which it returns; nothing of an ERR. Errors as run_lines.
+/// Sends one request `line`, which has no LF, and writes its reply: all of it if the peer's
+/// settings ask for JSON; else the lines after the status line, so nothing of an ERR. Returns the
+/// status. Errors as Pipeline::step; io if the output fails.
 Result<wire::StatusLine> print_answer(RetryingConnection& peer, std::string line, int output_fd);
 
-/// As print_answer, but writes the reply as `table`, which was made for `line`. Before it sends the
+/// As print_answer, but writes a text reply as `table`, which was made for `line`. First sends the
 /// table's first request, if there is one; if that is refused, returns its status. Error besides:
 /// conflict, if the model was replaced between the two.
 Result<wire::StatusLine> print_table(RetryingConnection& peer, std::string line, ReplyTable table,

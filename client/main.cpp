@@ -134,9 +134,10 @@ int ask_once(const std::vector<std::string>& query, std::optional<std::size_t> c
     if (!request) throw WrongUsage(request.error().message);
     if (const std::string note = client::note_on_verb(query); !note.empty()) kProgram.say(note);
     client::RetryingConnection peer(settings);
-    if (settings.json) return status_of(client::run_line(peer, *std::move(request), STDOUT_FILENO));
     const auto status = print(peer, *request, separator);
     if (!status) return fail(status.error().message);
+    // The object tells all.
+    if (settings.json) return status->ok ? kDone : kFault;
     if (!status->ok) return fail(fmt::format("{}: {}", status->code, status->message));
     for (const std::string& note : client::look_up_notes(*request, *status)) kProgram.say(note);
     return kDone;
