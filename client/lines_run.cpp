@@ -33,8 +33,7 @@ class LinesRun {
     using Render = std::function<Status(const ReplyPiece& piece, std::string& output)>;
 
     LinesRun(RetryingConnection& peer, int output_fd, Render render)
-        : pipeline_(peer, PipelineLimits{},
-                    [this](std::string_view, const ReplyPiece& piece) { return take(piece); }),
+        : pipeline_(peer, [this](const ReplyPiece& piece) { return take(piece); }),
           render_(std::move(render)),
           output_fd_(output_fd),
           to_terminal_(::isatty(output_fd) == 1) {}

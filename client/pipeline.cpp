@@ -15,6 +15,12 @@
 namespace gloved::client {
 namespace {
 
+/// Unanswered requests. The daemon reads at most 256 of one connection.
+constexpr std::size_t kMaxRequests = 64;
+/// Bytes of unanswered requests.
+constexpr std::size_t kMaxRequestBytes = std::size_t{256} << 10;
+/// A reply of this size or more is delivered in pieces.
+constexpr std::size_t kWholeReplyBytes = std::size_t{1} << 20;
 /// Bytes to send in one call.
 constexpr std::size_t kSendBytes = 65536;
 
@@ -24,16 +30,20 @@ bool closes(std::string_view request, const wire::StatusLine& status) {
            (status.ok && verb_of(request) == wire::Verb::quit);
 }
 
+/// The error for a RELOAD whose reply was lost.
+Error reload_lost(const Error& error) {
+    return {
+        error.code,
+        error.message + "; RELOAD is not sent twice, and may be under way; see the daemon's log"};
+}
+
 }  // namespace
 
-Pipeline::Pipeline(RetryingConnection& peer, PipelineLimits limits, Receiver receive)
-    : peer_(peer),
-      limits_(limits),
-      receive_(std::move(receive)),
-      timeout_(peer.settings().timeout) {}
+Pipeline::Pipeline(RetryingConnection& peer, Receiver receive)
+    : peer_(peer), receive_(std::move(receive)), timeout_(peer.settings().timeout) {}
 
 bool Pipeline::has_room() const {
-    return requests_.empty() || (requests_.size() < limits_.requests && bytes_ < limits_.bytes);
+    return requests_.empty() || (requests_.size() < kMaxRequests && bytes_ < kMaxRequestBytes);
 }
 
 void Pipeline::push(std::string request) {
@@ -112,7 +122,7 @@ Status Pipeline::send() {
 /// Delivers the replies that have arrived.
 Status Pipeline::deliver() {
     while (peer_.current() != nullptr) {
-        const auto piece = peer_.current()->next_piece(limits_.whole_reply_bytes);
+        const auto piece = peer_.current()->next_piece(kWholeReplyBytes);
         if (!piece)
             return is_transient(piece.error()) ? on_connection_lost(piece.error()) : piece.error();
         if (!*piece) return {};
@@ -130,7 +140,7 @@ Status Pipeline::deliver_piece(const ReplyPiece& piece) {
     const Request& request = requests_.front();
     if (is_temporary_refusal(*piece.status) && !request.reload && peer_.wait_and_drop()) return {};
     if (Status asked = peer_.current()->check_form(request.text(), piece); !asked) return asked;
-    if (Status received = receive_(request.text(), piece); !received) return received;
+    if (Status received = receive_(piece); !received) return received;
     partly_delivered_ = !piece.last;
     if (!piece.last) return {};
     restart_timeout();

@@ -15,33 +15,23 @@
 
 namespace gloved::client {
 
-/// Limits on what a Pipeline holds.
-struct PipelineLimits {
-    /// Unanswered requests. The daemon reads at most 256 of one connection.
-    std::size_t requests = 64;
-    /// Bytes of unanswered requests.
-    std::size_t bytes = std::size_t{256} << 10;
-    /// A reply of this size or more is delivered in pieces. A request whose reply is partly
-    /// delivered cannot be repeated.
-    std::size_t whole_reply_bytes = std::size_t{1} << 20;
-};
-
 /// Keeps requests in order until they are answered, sends them as fast as the socket takes them,
-/// and delivers the replies in the same order. If the connection is lost, or the daemon refuses
-/// temporarily (is_temporary_refusal), it repeats the unanswered requests on a new connection,
-/// within the time for retries. A RELOAD is sent alone: after all earlier replies, and before any
-/// later request. So if the connection is lost, at most that one RELOAD may have run without a
-/// reply. Not safe for concurrent use.
+/// and delivers the replies in the same order, large ones in pieces. If the connection is lost, or
+/// the daemon refuses temporarily (is_temporary_refusal), it repeats the unanswered requests on a
+/// new connection, within the time for retries. It cannot repeat a request whose reply is partly
+/// delivered. A RELOAD is sent alone: after all earlier replies, and before any later request. So
+/// if the connection is lost, at most that one RELOAD may have run without a reply. Not safe for
+/// concurrent use.
 class Pipeline {
   public:
-    /// Called with each reply to `request`, or each piece of one. An error ends `step`.
-    using Receiver = std::function<Status(std::string_view request, const ReplyPiece& piece)>;
+    /// Called with each reply, or each piece of one. An error ends `step`.
+    using Receiver = std::function<Status(const ReplyPiece& piece)>;
 
     /// `peer` must outlive the pipeline. Nobody else may use its connection while replies are
     /// pending.
-    Pipeline(RetryingConnection& peer, PipelineLimits limits, Receiver receive);
+    Pipeline(RetryingConnection& peer, Receiver receive);
 
-    /// Whether another request may be pushed within the limits; always true if none is pending.
+    /// Whether memory is left for another request; always true if none is pending.
     bool has_room() const;
     /// Adds a request, without its LF. `step` sends it.
     void push(std::string request);
@@ -83,7 +73,6 @@ class Pipeline {
     void restart_timeout() { time_left_ = timeout_; }
 
     RetryingConnection& peer_;
-    PipelineLimits limits_;
     Receiver receive_;
     std::chrono::milliseconds timeout_;
     std::deque<Request> requests_;  ///< unanswered

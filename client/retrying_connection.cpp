@@ -35,12 +35,6 @@ bool is_transient(const Error& error) {
     return error.code == ErrorCode::unavailable || error.code == ErrorCode::idle;
 }
 
-Error reload_lost(const Error& error) {
-    return {
-        error.code,
-        error.message + "; RELOAD is not sent twice, and may be under way; see the daemon's log"};
-}
-
 RetryingConnection::RetryingConnection(PeerSettings settings)
     : settings_(std::move(settings)),
       format_(settings_.json ? "FORMAT json" : ""),
@@ -96,16 +90,12 @@ Result<Reply> RetryingConnection::ask(std::string_view request) {
         auto reply = (*connection)->ask(request);
         const bool passing =
             reply ? is_temporary_refusal(reply->status) : is_transient(reply.error());
-        const bool is_unread = !reply && reply.error().code == ErrorCode::idle;
-        const bool may_be_done = verb_of(request) == wire::Verb::reload && !is_unread;
-        if (passing && !may_be_done && wait_and_drop()) continue;
+        if (passing && wait_and_drop()) continue;
         if (reply) {
             answered(request, reply->status.ok);
-            return reply;
+        } else {
+            drop();
         }
-        drop();
-        if (may_be_done && (passing || reply.error().code == ErrorCode::timeout))
-            return reload_lost(reply.error());
         return reply;
     }
 }

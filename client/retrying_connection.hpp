@@ -28,9 +28,6 @@ bool is_temporary_refusal(const wire::StatusLine& status);
 /// peer that is no daemon (bad_request).
 bool is_transient(const Error& error);
 
-/// The error for a RELOAD whose reply was lost.
-Error reload_lost(const Error& error);
-
 /// Owns at most one connection. A new connection gets the state of the last one: its FORMAT and USE
 /// requests are repeated. Retries end when settings().retry_for has passed since the first failure
 /// after the last reply. Not safe for concurrent use.
@@ -61,8 +58,8 @@ class RetryingConnection {
     /// USE, and starts the time for retries anew.
     void answered(std::string_view request, bool ok);
 
-    /// Sends `request` and reads its reply, with retries. A RELOAD that the daemon may have read is
-    /// not repeated, since it may still run. Errors as Connection::ask; an ERR is a reply.
+    /// Sends `request`, which is no RELOAD, and reads its reply, with retries. Errors as
+    /// Connection::ask; an ERR is a reply.
     Result<Reply> ask(std::string_view request);
 
   private:
