@@ -93,7 +93,7 @@ void ReplyTable::describe(const wire::Request& request) {
         if (!request.options.within.empty()) headings_.emplace_back("within");
         add_fields();
     } else if (request.options.encoding == wire::Encoding::decimal) {
-        is_vectors_ = true;
+        is_numbers_ = true;
     } else {
         headings_.emplace_back("vector_base64");
     }
@@ -122,9 +122,11 @@ void ReplyTable::finish(std::string& out) {
 
 void ReplyTable::add_line(std::string_view line, std::string& out) {
     if (!std::exchange(is_begun_, true)) {
-        if (!first_request_.empty()) known_.resize(labels_.size(), true);
-        lacks_words_ = std::ranges::find(known_, false) != known_.end();
-        if (is_vectors_) {
+        known_.resize(labels_.size(), true);
+        if (verb_ == Verb::matrix) {
+            is_numbers_ = std::ranges::find(known_, false) == known_.end();
+        } else if (is_numbers_) {
+            // Of vectors, the first line tells how many columns there are.
             const auto columns = std::ranges::count(line, '\t') + 1;
             for (std::ptrdiff_t i = 0; i < columns; ++i) headings_.push_back(fmt::format("v{}", i));
         }
@@ -148,8 +150,8 @@ void ReplyTable::add_missing_rows(std::string& out) {
 void ReplyTable::add_row(std::optional<std::string_view> line, std::string& out) {
     if (row_ < labels_.size()) out += labels_[row_];
     ++row_;
-    if (line && (is_vectors_ || (verb_ == Verb::matrix && !lacks_words_))) {
-        // Numbers, as many as there are headings: no cell needs a look.
+    if (line && is_numbers_) {
+        // No cell needs a look.
         const auto begin = static_cast<std::ptrdiff_t>(out.size());
         out += *line;
         std::replace(out.begin() + begin, out.end(), '\t', separator_);

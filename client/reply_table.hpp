@@ -48,9 +48,8 @@ class ReplyTable {
     std::vector<std::string> headings_;
     std::size_t label_cells_ = 0;
     std::vector<std::string> labels_;  ///< text of each row's first cells; of no row if empty
-    std::vector<bool> known_;          ///< whether the reply has a line for a label; empty: for all
-    bool lacks_words_ = false;         ///< there is none for some label
-    bool is_vectors_ = false;          ///< the first line tells how many columns there are
+    std::vector<bool> known_;          ///< whether the reply has a line for a label
+    bool is_numbers_ = false;          ///< lines are numbers, one for each column without a label
     bool is_begun_ = false;            ///< the headings are written
     std::size_t row_ = 0;              ///< the next one
     wire::LineSplitter lines_{std::numeric_limits<std::size_t>::max()};  ///< a reply's are long
