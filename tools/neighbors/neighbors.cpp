@@ -52,7 +52,7 @@ class Computer {
         if (Status made = make_engine(); !made) return made;
         const auto begun = Clock::now();
         Status asked = nearest_->ask(first, last, make, take, stop_);
-        computing_s_ += seconds_since(begun);
+        times_.computing += seconds_since(begun);
         return asked;
     }
 
@@ -75,8 +75,8 @@ class Computer {
         return lists;
     }
 
-    double engine_s() const { return engine_s_; }
-    double computing_s() const { return computing_s_; }
+    /// Those of the engine's start and of computing.
+    const Times& times() const { return times_; }
     /// A line about the engine; empty if none was needed.
     std::string description() const { return engine_ ? engine_->description() : std::string(); }
 
@@ -88,7 +88,7 @@ class Computer {
         if (!made) return made.error();
         engine_ = *std::move(made);
         nearest_.emplace(*engine_, settings_.engine_options.threads);
-        engine_s_ = seconds_since(begun);
+        times_.engine = seconds_since(begun);
         return {};
     }
 
@@ -97,14 +97,12 @@ class Computer {
     const std::atomic<bool>& stop_;
     std::unique_ptr<kernels::Engine> engine_;
     std::optional<NearestRows> nearest_;
-    double engine_s_ = 0;
-    double computing_s_ = 0;
+    Times times_;
 };
 
 /// Computes the missing parts of a share.
-Status compute_missing(const Model& model, const Settings& settings, const Parts& parts,
-                       const Share& share, const std::atomic<bool>& stop, const Say& say,
-                       Times& times) {
+Result<Times> compute_missing(const Model& model, const Settings& settings, const Parts& parts,
+                              const Share& share, const std::atomic<bool>& stop, const Say& say) {
     const auto missing = list_missing(parts, share, stop, say);
     if (!missing) return missing.error();
     const auto computed = [&] {
@@ -115,11 +113,10 @@ Status compute_missing(const Model& model, const Settings& settings, const Parts
             [&](std::size_t rows) { progress.update(rows); }, stop);
     }();
     if (!computed) return computed.error();
-    times = computed->times;
     if (computed->rows != 0)
-        say(fmt::format("{}; {}", describe_rate(computed->rows, times.computing),
+        say(fmt::format("{}; {}", describe_rate(computed->rows, computed->times.computing),
                         computed->engine));
-    return {};
+    return computed->times;
 }
 
 /// Refuses (conflict) to go on if another model has taken the directory's name since `model` was
@@ -201,67 +198,41 @@ void say_times(const Settings& settings, const Times& times, const Say& say) {
         times.engine * 1e3, times.computing * 1e3, times.writing * 1e3, times.joining * 1e3));
 }
 
-/// A neighbors file that has no name and lies in memory.
-class UnstoredFile {
-  public:
-    UnstoredFile(const Model& model, const Settings& settings)
-        : model_(model),
-          settings_(settings),
-          name_(model.path() + "/" + format::kNeighborsFile + " (in memory)") {}
-
-    /// Begins the file. Call it once. Error: io.
-    Result<NeighborsWriter> begin() {
-        file_ = UniqueFd(::memfd_create(format::kNeighborsFile, MFD_CLOEXEC));
-        UniqueFd copy(file_ ? ::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0) : -1);
-        if (!copy) return system_error(name_, "cannot create", errno);
-        return begin_file(model_, settings_, std::move(copy), name_);
-    }
-    /// The file that the writer has finished. Call it once.
-    Result<Neighbors> take() { return Neighbors::read(std::move(file_), name_, model_); }
-
-  private:
-    const Model& model_;
-    const Settings& settings_;
-    std::string name_;
-    UniqueFd file_;
-};
+/// A neighbors file that has no name and lies in memory. `fill` writes and finishes it.
+template <class Fill>
+Result<Neighbors> make_unstored(const Model& model, const Settings& settings, Fill fill) {
+    const std::string name = model.path() + "/" + format::kNeighborsFile + " (in memory)";
+    UniqueFd file(::memfd_create(format::kNeighborsFile, MFD_CLOEXEC));
+    UniqueFd copy(file ? ::fcntl(file.get(), F_DUPFD_CLOEXEC, 0) : -1);
+    if (!copy) return system_error(name, "cannot create", errno);
+    auto writer = begin_file(model, settings, std::move(copy), name);
+    if (!writer) return writer.error();
+    if (Status filled = fill(*writer); !filled) return filled.error();
+    return Neighbors::read(std::move(file), name, model);
+}
 
 /// The lists of all rows, computed at once, without parts.
 Result<Neighbors> compute_unstored(const Model& model, const Settings& settings,
                                    const std::atomic<bool>& stop, const Say& say) {
-    UnstoredFile file(model, settings);
-    auto writer = file.begin();
-    if (!writer) return writer.error();
     Computer computer(model, settings, stop);
-    {
+    const auto compute = [&](NeighborsWriter& writer) -> Status {
         Progress progress("computing", model.rows(), kWords);
         for (std::size_t first = 0; first < model.rows(); first += settings.part_rows) {
             const RowRange range = {first, std::min(first + settings.part_rows, model.rows())};
             const auto lists =
                 computer.lists_of(range, first, [&](std::size_t rows) { progress.update(rows); });
             if (!lists) return lists.error();
-            if (Status appended = writer->append(*lists); !appended) return appended.error();
+            if (Status appended = writer.append(*lists); !appended) return appended;
         }
-    }
-    if (Status whole = model.verify_sizes(); !whole) return whole.error();
-    if (Status finished = writer->finish(); !finished) return finished.error();
-    say(fmt::format("{}; {}", describe_rate(model.rows(), computer.computing_s()),
+        if (Status whole = model.verify_sizes(); !whole) return whole;
+        return writer.finish();
+    };
+    auto made = make_unstored(model, settings, compute);
+    if (!made) return made;
+    say(fmt::format("{}; {}", describe_rate(model.rows(), computer.times().computing),
                     computer.description()));
-    say_times(settings, {computer.engine_s(), computer.computing_s(), 0, 0}, say);
-    return file.take();
-}
-
-/// The lists in the parts, which stay.
-Result<Neighbors> join_unstored(const Model& model, const Settings& settings, const Parts& parts,
-                                const std::atomic<bool>& stop, const Say& say, Times times) {
-    const auto begun = Clock::now();
-    UnstoredFile file(model, settings);
-    auto writer = file.begin();
-    if (!writer) return writer.error();
-    if (Status appended = append_parts(*writer, parts, stop); !appended) return appended.error();
-    times.joining = seconds_since(begun);
-    say_times(settings, times, say);
-    return file.take();
+    say_times(settings, computer.times(), say);
+    return made;
 }
 
 /// Whether the neighbors file can be stored. If it need not be, says why it cannot. Errors as
@@ -286,17 +257,28 @@ Result<bool> can_store(const Settings& settings, Storing storing, const Say& say
 }
 
 /// Joins the parts, removes them, and opens the file.
-Result<Neighbors> finish(const Model& model, const Settings& settings, const Parts& parts,
-                         const std::atomic<bool>& stop, const Say& say, Times& times) {
-    const auto begun = Clock::now();
+Result<Neighbors> store(const Model& model, const Settings& settings, const Parts& parts,
+                        const std::atomic<bool>& stop, const Say& say) {
     if (Status joined = join(model, settings, parts, stop); !joined) return joined.error();
     parts.remove();
-    times.joining = seconds_since(begun);
     auto made = open_made(model);
     if (!made) return made;
     say(fmt::format("{}/{}: {} neighbours of {} words, {} bytes, generation {}", model.path(),
                     format::kNeighborsFile, made->k(), model.rows(), made->header().file_bytes(),
                     format::hex(model.generation())));
+    return made;
+}
+
+/// The lists in the parts, which stay unless the lists are stored.
+Result<Neighbors> finish(const Model& model, const Settings& settings, const Parts& parts,
+                         bool storable, const std::atomic<bool>& stop, const Say& say,
+                         Times times) {
+    const auto begun = Clock::now();
+    const auto fill = [&](NeighborsWriter& writer) { return append_parts(writer, parts, stop); };
+    auto made =
+        storable ? store(model, settings, parts, stop, say) : make_unstored(model, settings, fill);
+    if (!made) return made;
+    times.joining = seconds_since(begun);
     say_times(settings, times, say);
     return made;
 }
@@ -368,8 +350,8 @@ Result<Computed> compute_drawn(const Model& model, const Settings& settings, con
         if (Status written = parts.write(number, *lists); !written) return written.error();
         computed.times.writing += seconds_since(begun);
     }
-    computed.times.engine = computer.engine_s();
-    computed.times.computing = computer.computing_s();
+    computed.times.engine = computer.times().engine;
+    computed.times.computing = computer.times().computing;
     computed.engine = computer.description();
     return computed;
 }
@@ -391,21 +373,19 @@ Result<Neighbors> make_neighbors(const Model& model, const Settings& settings, S
         return compute_unstored(model, settings, stop, say);
     const auto parts = open_parts(model, settings, Access::alone);
     if (!parts) return parts.error();
-    Times times;
-    Status computed = compute_missing(model, settings, *parts, {}, stop, say, times);
-    if (!computed) return computed.error();
-    return *storable ? finish(model, settings, *parts, stop, say, times)
-                     : join_unstored(model, settings, *parts, stop, say, times);
+    const auto times = compute_missing(model, settings, *parts, {}, stop, say);
+    if (!times) return times.error();
+    return finish(model, settings, *parts, *storable, stop, say, *times);
 }
 
 Status compute_share(const Model& model, const Settings& settings, const Share& share,
                      const std::atomic<bool>& stop, const Say& say) {
     const auto parts = open_parts(model, settings, Access::shared);
     if (!parts) return parts.error();
-    Times times;
-    Status computed = compute_missing(model, settings, *parts, share, stop, say, times);
-    if (computed) say_times(settings, times, say);
-    return computed;
+    const auto times = compute_missing(model, settings, *parts, share, stop, say);
+    if (!times) return times.error();
+    say_times(settings, *times, say);
+    return {};
 }
 
 Result<Neighbors> join_parts(const Model& model, const Settings& settings, Storing storing,
@@ -414,8 +394,7 @@ Result<Neighbors> join_parts(const Model& model, const Settings& settings, Stori
     if (!storable) return storable.error();
     const auto parts = open_parts(model, settings, Access::alone);
     if (!parts) return parts.error();
-    return *storable ? finish(model, settings, *parts, stop, say, times)
-                     : join_unstored(model, settings, *parts, stop, say, times);
+    return finish(model, settings, *parts, *storable, stop, say, times);
 }
 
 Status answer_queries(const Model& model, const Settings& settings, const Queries& queries,
@@ -448,8 +427,8 @@ Status answer_queries(const Model& model, const Settings& settings, const Querie
     if (Status synced = file->sync(); !synced) return synced;
     if (Status published = file->publish(); !published) return published;
     say(fmt::format("{}: {} neighbours of {} queries, {} of which have none; {:.2f} s; {}",
-                    output.path, settings.k, queries.size(), without_answer, computer.computing_s(),
-                    computer.description()));
+                    output.path, settings.k, queries.size(), without_answer,
+                    computer.times().computing, computer.description()));
     return {};
 }
 
