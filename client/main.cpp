@@ -114,27 +114,27 @@ int status_of(const Result<bool>& all_well) {
     return *all_well ? kDone : kFault;
 }
 
-/// The separator of --format; none if replies are to be printed as they come.
-std::optional<char> separator_of(const cli::CommandLine& line) {
+/// The style of --format; none if replies are to be printed as they come.
+std::optional<RowStyle> style_of(const cli::CommandLine& line) {
     if (!line.given("format")) return std::nullopt;
-    return line.choice<char>("format", {{"csv", kCsvSeparator}, {"tsv", kTsvSeparator}});
+    return line.choice<RowStyle>("format", {{"csv", kCsv}, {"tsv", kTsv}});
 }
 
 Result<wire::StatusLine> print(client::RetryingConnection& peer, const std::string& request,
-                               std::optional<char> separator) {
-    if (!separator) return client::print_answer(peer, request, STDOUT_FILENO);
-    auto table = client::ReplyTable::create(request, *separator);
+                               std::optional<RowStyle> style) {
+    if (!style) return client::print_answer(peer, request, STDOUT_FILENO);
+    auto table = client::ReplyTable::create(request, *style);
     if (!table) return table.error();
     return client::print_table(peer, request, *std::move(table), STDOUT_FILENO);
 }
 
 int ask_once(const std::vector<std::string>& query, std::optional<std::size_t> count,
-             std::optional<char> separator, const client::PeerSettings& settings) {
+             std::optional<RowStyle> style, const client::PeerSettings& settings) {
     auto request = client::query_line(query, count);
     if (!request) throw WrongUsage(request.error().message);
     if (const std::string note = client::note_on_verb(query); !note.empty()) kProgram.say(note);
     client::RetryingConnection peer(settings);
-    const auto status = print(peer, *request, separator);
+    const auto status = print(peer, *request, style);
     if (!status) return fail(status.error().message);
     // The object tells all.
     if (settings.json) return status->ok ? kDone : kFault;
@@ -248,7 +248,7 @@ int run_program(int argc, char** argv) {
         std::optional<std::size_t> count;
         if (line.given("count"))
             count = line.count("count", 1, std::numeric_limits<std::uint32_t>::max());
-        return ask_once(query, count, separator_of(line), settings);
+        return ask_once(query, count, style_of(line), settings);
     });
 }
 

@@ -8,7 +8,6 @@
 #include "common/error_with.hpp"
 #include "common/expr/token.hpp"
 #include "common/quoting.hpp"
-#include "common/table_text.hpp"
 
 namespace gloved::client {
 namespace {
@@ -34,10 +33,10 @@ std::string has_request(std::string_view line) {
 
 }  // namespace
 
-Result<ReplyTable> ReplyTable::create(std::string_view line, char separator) {
+Result<ReplyTable> ReplyTable::create(std::string_view line, RowStyle style) {
     const auto request = wire::parse_request(line);
     if (!request) return request.error();
-    ReplyTable table(separator);
+    ReplyTable table(style);
     table.describe(*request);
     if (table.headings_.empty()) {
         return bad_request("the answer to {} is no table; leave --format out",
@@ -100,8 +99,8 @@ void ReplyTable::describe(const wire::Request& request) {
 }
 
 void ReplyTable::add_label(std::initializer_list<std::string_view> cells) {
-    append_row(labels_.emplace_back(), cells, separator_);
-    labels_.back().back() = separator_;
+    append_row(labels_.emplace_back(), cells, style_);
+    labels_.back().back() = style_.separator;
     label_cells_ = cells.size();
 }
 
@@ -131,8 +130,8 @@ void ReplyTable::add_line(std::string_view line, std::string& out) {
             for (std::ptrdiff_t i = 0; i < columns; ++i) headings_.push_back(fmt::format("v{}", i));
         }
         for (const std::string& heading : headings_) {
-            append_cell(out, heading, separator_);
-            out += separator_;
+            append_cell(out, heading, style_);
+            out += style_.separator;
         }
         out.back() = '\n';
     }
@@ -154,17 +153,17 @@ void ReplyTable::add_row(std::optional<std::string_view> line, std::string& out)
         // No cell needs a look.
         const auto begin = static_cast<std::ptrdiff_t>(out.size());
         out += *line;
-        std::replace(out.begin() + begin, out.end(), '\t', separator_);
+        std::replace(out.begin() + begin, out.end(), '\t', style_.separator);
         out += '\n';
         return;
     }
     for (std::size_t column = 0; column + label_cells_ < headings_.size(); ++column) {
         if (line && !(verb_ == Verb::matrix && !known_[column])) {
             const std::size_t end = std::min(line->find('\t'), line->size());
-            append_cell(out, line->substr(0, end), separator_);
+            append_cell(out, line->substr(0, end), style_);
             line->remove_prefix(std::min(end + 1, line->size()));
         }
-        out += separator_;
+        out += style_.separator;
     }
     out.back() = '\n';
 }

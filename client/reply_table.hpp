@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/result.hpp"
+#include "common/table_text.hpp"
 #include "common/wire/line_splitter.hpp"
 #include "common/wire/request.hpp"
 
@@ -21,7 +22,7 @@ namespace gloved::client {
 class ReplyTable {
   public:
     /// `line` is the request. Errors: bad_request if it is no request, or its answer no table.
-    static Result<ReplyTable> create(std::string_view line, char separator);
+    static Result<ReplyTable> create(std::string_view line, RowStyle style);
 
     /// What to ask first, if lines of the reply may be missing: HAS for the same words. Otherwise
     /// empty.
@@ -35,14 +36,14 @@ class ReplyTable {
     void finish(std::string& out);
 
   private:
-    explicit ReplyTable(char separator) : separator_(separator) {}
+    explicit ReplyTable(RowStyle style) : style_(style) {}
     void describe(const wire::Request& request);
     void add_label(std::initializer_list<std::string_view> cells);
     void add_line(std::string_view line, std::string& out);
     void add_missing_rows(std::string& out);
     void add_row(std::optional<std::string_view> line, std::string& out);
 
-    char separator_;
+    RowStyle style_;
     wire::Verb verb_ = wire::Verb::near;
     std::string first_request_;
     std::vector<std::string> headings_;

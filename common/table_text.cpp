@@ -6,12 +6,13 @@
 
 namespace gloved {
 
-void append_cell(std::string& out, std::string_view text, char separator) {
+void append_cell(std::string& out, std::string_view text, RowStyle style) {
     const auto is_special = [&](char c) {
-        return c == separator || c == '"' || c == '\r' || c == '\n';
+        return c == style.separator || c == '"' || c == '\r' || c == '\n';
     };
-    const bool is_plain = text.empty() || (!is_blank(text.front()) && !is_blank(text.back()) &&
-                                           std::ranges::none_of(text, is_special));
+    const bool is_plain = !style.is_table || text.empty() ||
+                          (!is_blank(text.front()) && !is_blank(text.back()) &&
+                           std::ranges::none_of(text, is_special));
     if (is_plain) {
         out += text;
         return;
@@ -21,10 +22,10 @@ void append_cell(std::string& out, std::string_view text, char separator) {
     out += '"';
 }
 
-void append_row(std::string& out, std::initializer_list<std::string_view> cells, char separator) {
+void append_row(std::string& out, std::initializer_list<std::string_view> cells, RowStyle style) {
     for (const std::string_view cell : cells) {
-        append_cell(out, cell, separator);
-        out += separator;
+        append_cell(out, cell, style);
+        out += style.separator;
     }
     out.back() = '\n';
 }

@@ -12,8 +12,8 @@ namespace {
 
 /// The table of `reply`, whose bytes come one by one.
 std::string table_of(std::string_view request, std::string_view reply, std::string_view first = {},
-                     char separator = kCsvSeparator) {
-    auto table = ReplyTable::create(request, separator);
+                     RowStyle style = kCsv) {
+    auto table = ReplyTable::create(request, style);
     if (!table) return table.error().message;
     std::string out;
     for (const char& byte : first) table->take_first({&byte, 1});
@@ -24,7 +24,7 @@ std::string table_of(std::string_view request, std::string_view reply, std::stri
 
 TEST(ReplyTable, HasTheColumnsOfTheRequest) {
     EXPECT_EQ(table_of("king", "a,b\t0.5\n\"\t0.25\n"), "word,score\n\"a,b\",0.5\n\"\"\"\",0.25\n");
-    EXPECT_EQ(table_of("NEAR fields=rank,row king", "a\t0.5\t1\t2\n", {}, '\t'),
+    EXPECT_EQ(table_of("NEAR fields=rank,row king", "a\t0.5\t1\t2\n", {}, kTsv),
               "word\tscore\trank\trow\na\t0.5\t1\t2\n");
     EXPECT_EQ(table_of("NEARVEC fields=norm 1 2", ""), "word,score,norm\n");
     EXPECT_EQ(table_of("ANALOGY a b c", "d\t0.5\n"), "word,score\nd,0.5\n");
@@ -51,7 +51,7 @@ TEST(ReplyTable, LabelsMatricesAndLeavesRoomForWordsThatAreNotThere) {
     EXPECT_EQ(
         table_of("MATRIX unknown=skip x a y b z", "1\t2\n3\t4\n", "x\t0\na\t1\ny\t0\nb\t1\nz\t0\n"),
         "word,x,a,y,b,z\nx,,,,,\na,,1,,2,\ny,,,,,\nb,,3,,4,\nz,,,,,\n");
-    EXPECT_EQ(table_of("VEC unknown=skip x a", "1\t2\n", "x\t0\na\t1\n", '\t'),
+    EXPECT_EQ(table_of("VEC unknown=skip x a", "1\t2\n", "x\t0\na\t1\n", kTsv),
               "word\tv0\tv1\nx\t\t\na\t1\t2\n");
     EXPECT_EQ(table_of("VEC encoding=base64 a", "AAAA\n", "a\t1\n"),
               "word,vector_base64\na,AAAA\n");
@@ -59,7 +59,7 @@ TEST(ReplyTable, LabelsMatricesAndLeavesRoomForWordsThatAreNotThere) {
 
 TEST(ReplyTable, AsksFirstWhichWordsAreThere) {
     const auto first = [](std::string_view request) {
-        return ReplyTable::create(request, kCsvSeparator)->first_request();
+        return ReplyTable::create(request, kCsv)->first_request();
     };
     EXPECT_EQ(first("MATRIX a b"), "HAS a b");
     EXPECT_EQ(first("MATRIX metric=sqeuclidean model=m case=ignore unknown=skip \"x=1\" + b"),
@@ -70,8 +70,8 @@ TEST(ReplyTable, AsksFirstWhichWordsAreThere) {
 
 TEST(ReplyTable, RefusesWhatIsNoTable) {
     EXPECT_EQ(table_of("STATS", ""), "the answer to STATS is no table; leave --format out");
-    EXPECT_FALSE(ReplyTable::create("PING", kCsvSeparator));
-    EXPECT_EQ(ReplyTable::create("NEAR k=0 a", kCsvSeparator).error().code, ErrorCode::bad_request);
+    EXPECT_FALSE(ReplyTable::create("PING", kCsv));
+    EXPECT_EQ(ReplyTable::create("NEAR k=0 a", kCsv).error().code, ErrorCode::bad_request);
 }
 
 }  // namespace

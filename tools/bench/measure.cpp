@@ -197,8 +197,8 @@ std::string Table::to_string(TableFormat format) const {
         std::string line;
         for (std::size_t c = 0; c < row.size(); ++c) {
             if (format == TableFormat::csv) {
-                if (c > 0) line += kCsvSeparator;
-                append_cell(line, row[c], kCsvSeparator);
+                if (c > 0) line += kCsv.separator;
+                append_cell(line, row[c], kCsv);
                 continue;
             }
             const std::size_t padding = widths[c] - width(row[c]);

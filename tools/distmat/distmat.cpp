@@ -66,6 +66,12 @@ std::string_view name_of(const DistmatOptions& options) {
     return "sqeuclidean";
 }
 
+RowStyle style_of(const DistmatOptions& options) {
+    if (options.format == Format::csv) return kCsv;
+    if (options.format == Format::tsv) return kTsv;
+    return options.top == 0 ? kBlankLines : kTabLines;
+}
+
 void append_number(std::string& text, float number) {
     char digits[kMaxNumberBytes];
     text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
@@ -77,6 +83,7 @@ class Writer {
     Writer(const DistmatOptions& options, const Matrix& matrix, Engine& engine, OutputFile& output,
            const std::atomic<bool>& stop)
         : options_(options),
+          style_(style_of(options)),
           matrix_(matrix),
           rows_(matrix.rows()),
           engine_(engine),
@@ -101,27 +108,20 @@ class Writer {
 
   private:
     bool is_npy() const { return options_.format == Format::npy; }
-    bool is_table() const {
-        return options_.format == Format::csv || options_.format == Format::tsv;
-    }
-    char table_separator() const {
-        return options_.format == Format::csv ? kCsvSeparator : kTsvSeparator;
-    }
     std::string_view name_of_rows() const { return matrix_.words().empty() ? "row" : "word"; }
     std::string_view name_of_values() const {
         return options_.is_similarity ? "similarity" : "distance";
     }
 
-    /// Appends a row's word or number; as a cell of a table, if the output is one.
+    /// Appends the cell of a row's word or number, and the separator.
     void append_name(std::string& text, std::size_t row) const {
         const auto& words = matrix_.words();
         if (words.empty()) {
             text += fmt::format_int(row).c_str();
-        } else if (is_table()) {
-            append_cell(text, words[row], table_separator());
         } else {
-            text += words[row];
+            append_cell(text, words[row], style_);
         }
+        text += style_.separator;
     }
 
     /// Computes blocks on and above the diagonal, each with its mirror.
@@ -158,28 +158,23 @@ class Writer {
     }
 
     Status write_text() {
-        const char separator = is_table() ? table_separator() : ' ';
-        if (is_table()) {
+        if (style_.is_table) {
             std::string headings(name_of_rows());
-            for (std::size_t row = 0; row < rows_; ++row) {
-                headings += separator;
-                append_name(headings, row);
-            }
-            if (Status written = output_.write(headings + '\n'); !written) return written;
+            headings += style_.separator;
+            for (std::size_t row = 0; row < rows_; ++row) append_name(headings, row);
+            headings.back() = '\n';
+            if (Status written = output_.write(headings); !written) return written;
         }
         return for_each_row([&](std::size_t number, std::span<const float> row, std::string& text,
                                 std::vector<Neighbour>&) {
-            if (is_table()) {
-                append_name(text, number);
-                text += separator;
-            }
+            if (style_.is_table) append_name(text, number);
             const std::size_t before = text.size();
             text.resize(before + row.size() * (kMaxNumberBytes + 1));
             char* at = text.data() + before;
             for (const float distance : row) {
-                if (!is_table() || !std::isnan(distance))
+                if (!style_.is_table || !std::isnan(distance))
                     at = std::to_chars(at, at + kMaxNumberBytes, distance).ptr;
-                *at++ = separator;
+                *at++ = style_.separator;
             }
             at[-1] = '\n';
             text.resize(static_cast<std::size_t>(at - text.data()));
@@ -194,20 +189,18 @@ class Writer {
                 fmt::format("[('index', '<i8'), ('{}', '<f4')]", name_of_values()), shape);
             if (Status written = output_.write(header); !written) return written;
         }
-        if (is_table()) {
+        if (style_.is_table) {
             std::string headings;
-            append_row(headings, {name_of_rows(), "neighbour", name_of_values()},
-                       table_separator());
+            append_row(headings, {name_of_rows(), "neighbour", name_of_values()}, style_);
             if (Status written = output_.write(headings); !written) return written;
         }
-        const char separator = is_table() ? table_separator() : '\t';
         return for_each_row([&](std::size_t row, std::span<const float> distances,
                                 std::string& text, std::vector<Neighbour>& nearest) {
             if (std::ranges::binary_search(missing_, row)) {
                 nearest.assign(is_npy() ? count : 0, {-1, kNoNumber});
-                if (is_table()) {
+                if (style_.is_table) {
                     append_name(text, row);
-                    text.append({separator, separator, '\n'});
+                    text.append({style_.separator, '\n'});
                 }
             } else {
                 find_nearest(distances, row, count, nearest);
@@ -220,9 +213,7 @@ class Writer {
                     continue;
                 }
                 append_name(text, row);
-                text += separator;
                 append_name(text, static_cast<std::size_t>(index));
-                text += separator;
                 append_number(text, value);
                 text += '\n';
             }
@@ -309,6 +300,7 @@ class Writer {
     }
 
     const DistmatOptions& options_;
+    const RowStyle style_;
     const Matrix& matrix_;
     std::size_t rows_;
     Engine& engine_;
@@ -345,7 +337,7 @@ Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
     auto output = OutputFile::create(options.output, stop);
     if (!output) return output.error();
     if (options.format == Format::text) {
-        const std::string note = describe_wrong_name(options.output, options.top == 0 ? ' ' : '\t');
+        const std::string note = describe_wrong_name(options.output, style_of(options).separator);
         if (!note.empty()) say(note);
     }
     const auto reading_begun = Clock::now();

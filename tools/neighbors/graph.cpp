@@ -12,7 +12,6 @@
 #include "common/error_with.hpp"
 #include "common/npy.hpp"
 #include "common/output_file.hpp"
-#include "common/table_text.hpp"
 #include "kernels/row_pairs.hpp"
 
 namespace gloved::neighbors {
@@ -32,6 +31,12 @@ bool has(std::span<const Row> list, std::size_t row) {
     return std::ranges::find(list, row) != list.end();
 }
 
+/// A word and the number that is told of it.
+struct NumberedWord {
+    std::uint32_t number = 0;
+    Row row = 0;
+};
+
 /// Writes text to a file in large pieces, and publishes it at the end.
 class Text {
   public:
@@ -46,11 +51,16 @@ class Text {
         fmt::format_to(std::back_inserter(text_), line, std::forward<Arguments>(arguments)...);
         return text_.size() < kPieceBytes ? Status() : flush();
     }
-    /// Adds a number and a word, as a table (table_text) if `is_table`.
-    Status add_word(std::size_t number, std::string_view word, bool is_table) {
-        if (!is_table) return add("{}\t{}\n", number, word);
-        append_row(text_, {fmt::format_int(number).c_str(), word}, kCsvSeparator);
-        return add("");
+    /// Adds a row of number and word for each of `words`. In a table, numbers have the `heading`.
+    Status add_words(const Model& model, std::span<const NumberedWord> words, const char* heading,
+                     RowStyle style) {
+        if (style.is_table) append_row(text_, {heading, "word"}, style);
+        for (const auto& [number, row] : words) {
+            append_row(text_, {fmt::format_int(number).c_str(), model.key(row)}, style);
+            if (text_.size() < kPieceBytes) continue;
+            if (Status flushed = flush(); !flushed) return flushed;
+        }
+        return {};
     }
     Status finish() {
         if (Status flushed = flush(); !flushed) return flushed;
@@ -170,11 +180,12 @@ Status write_hubs(const Model& model, const Neighbors& neighbors, std::size_t k,
     auto text = Text::create(path, stop);
     if (!text) return text.error();
     const auto occurrences = count_occurrences(neighbors, k);
-    std::vector<Row> rows(occurrences.size());
-    std::iota(rows.begin(), rows.end(), Row{0});
-    std::ranges::sort(rows, [&](Row a, Row b) {
-        if (occurrences[a] != occurrences[b]) return occurrences[a] > occurrences[b];
-        return model.ranks()[a] < model.ranks()[b];
+    std::vector<NumberedWord> words;
+    for (const std::uint32_t number : occurrences)
+        words.push_back({number, static_cast<Row>(words.size())});
+    std::ranges::sort(words, [&](const NumberedWord& a, const NumberedWord& b) {
+        if (a.number != b.number) return a.number > b.number;
+        return model.ranks()[a.row] < model.ranks()[b.row];
     });
     if (path == "-") {
         const Hubness hubness = describe_occurrences(occurrences);
@@ -182,20 +193,13 @@ Status write_hubs(const Model& model, const Neighbors& neighbors, std::size_t k,
             "words\t{}\nneighbours\t{}\nmean occurrences\t{:.3f}\nstandard deviation\t{:.3f}\n"
             "skewness\t{:.3f}\nnobody's neighbour\t{}\t{:.2f} %\n"
             "places of the most frequent 1 %\t{:.2f} %\n\noccurrences\tword\n",
-            rows.size(), k, hubness.mean, hubness.deviation, hubness.skewness, hubness.orphans,
-            percent(hubness.orphans, rows.size()), 100 * hubness.share_of_hubs);
+            words.size(), k, hubness.mean, hubness.deviation, hubness.skewness, hubness.orphans,
+            percent(hubness.orphans, words.size()), 100 * hubness.share_of_hubs);
         if (!added) return added;
-        rows.resize(std::min(shown, rows.size()));
+        words.resize(std::min(shown, words.size()));
     }
-    const bool is_table = list_format_of(path) == ListFormat::csv;
-    if (is_table) {
-        if (Status added = text->add("occurrences,word\n"); !added) return added;
-    }
-    for (const Row row : rows) {
-        if (Status added = text->add_word(occurrences[row], model.key(row), is_table); !added)
-            return added;
-    }
-    return text->finish();
+    Status added = text->add_words(model, words, "occurrences", style_of(list_format_of(path)));
+    return added ? text->finish() : added;
 }
 
 Status write_mutual(const Model& model, const Neighbors& neighbors, std::size_t k,
@@ -255,15 +259,11 @@ Status write_comparison(const Model& model, const Neighbors& neighbors, const Mo
         });
         agreements.resize(std::min(shown, count));
     }
-    const bool is_table = list_format_of(path) == ListFormat::csv;
-    if (is_table) {
-        if (Status added = text->add("shared,word\n"); !added) return added;
-    }
-    for (const Agreement& agreement : agreements) {
-        Status added = text->add_word(agreement.shared, model.key(agreement.row), is_table);
-        if (!added) return added;
-    }
-    return text->finish();
+    std::vector<NumberedWord> words;
+    for (const Agreement& agreement : agreements)
+        words.push_back({agreement.shared, agreement.row});
+    Status added = text->add_words(model, words, "shared", style_of(list_format_of(path)));
+    return added ? text->finish() : added;
 }
 
 }  // namespace gloved::neighbors

@@ -9,7 +9,6 @@
 #include "common/error_with.hpp"
 #include "common/npy.hpp"
 #include "common/progress.hpp"
-#include "common/table_text.hpp"
 #include "common/wire/reply.hpp"
 #include "kernels/row_pairs.hpp"
 #include "tools/source/ordered_pipeline.hpp"
@@ -66,28 +65,21 @@ std::string ListText::head(std::size_t lists) const {
 void ListText::append(std::string& out, std::size_t number, std::string_view name,
                       std::span<const Hit> hits) const {
     hits = hits.first(std::min(k_, hits.size()));
-    if (format_ == ListFormat::csv) {
+    if (is_text(format_)) {
+        const RowStyle style = style_of(format_);
+        const bool has_words = format_ != ListFormat::edges;
+        std::string begin;  // of each line
+        append_cell(begin, has_words ? name : fmt::format_int(number).c_str(), style);
+        begin += style.separator;
         for (const Hit& hit : hits) {
-            std::string score;
-            wire::append_score(score, hit.score);
-            append_row(out, {name, model_.key(hit.row), score}, kCsvSeparator);
-        }
-        if (hits.empty()) append_row(out, {name, "", ""}, kCsvSeparator);
-        return;
-    }
-    if (has_scores()) {
-        for (const Hit& hit : hits) {
-            if (format_ == ListFormat::tsv) {
-                out += name;
-                out += '\t';
-                out += model_.key(hit.row);
-            } else {
-                fmt::format_to(std::back_inserter(out), "{}\t{}", number, hit.row);
-            }
-            out += '\t';
+            out += begin;
+            append_cell(out, has_words ? model_.key(hit.row) : fmt::format_int(hit.row).c_str(),
+                        style);
+            out += style.separator;
             wire::append_score(out, hit.score);
             out += '\n';
         }
+        if (style.is_table && hits.empty()) append_row(out, {name, "", ""}, style);
         return;
     }
     if (format_ == ListFormat::ivecs) append_number(out, static_cast<std::int32_t>(k_));
@@ -113,7 +105,7 @@ Status write_lists(const Model& model, const Neighbors& neighbors, std::size_t k
     const auto work = [&](Piece& piece) {
         piece.text.clear();
         for (std::size_t row = piece.first; row < piece.last; ++row) {
-            piece.done = read_list(model, neighbors, row, k, text.has_scores(), piece.hits);
+            piece.done = read_list(model, neighbors, row, k, is_text(output.format), piece.hits);
             if (!piece.done) return;
             text.append(piece.text, row, model.key(row), piece.hits);
         }

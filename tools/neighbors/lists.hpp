@@ -12,6 +12,7 @@
 #include "common/format/neighbors.hpp"
 #include "common/output_file.hpp"
 #include "common/result.hpp"
+#include "common/table_text.hpp"
 #include "kernels/engine.hpp"
 
 namespace gloved::neighbors {
@@ -27,6 +28,9 @@ enum class ListFormat {
 
 /// The format that a file's name suggests: csv, npy or ivecs by its end, otherwise tsv.
 ListFormat list_format_of(std::string_view path);
+
+/// How the rows of a text are written.
+inline RowStyle style_of(ListFormat format) { return format == ListFormat::csv ? kCsv : kTabLines; }
 
 /// Whether a format is lines of text, with scores.
 inline bool is_text(ListFormat format) {
@@ -46,8 +50,6 @@ class ListText {
     ListText(const format::Model& model, ListFormat format, std::size_t k)
         : model_(model), format_(format), k_(k) {}
 
-    /// Whether the text has scores.
-    bool has_scores() const { return is_text(format_); }
     /// What stands before `lists` lists.
     std::string head(std::size_t lists) const;
     /// Appends the list of query `number`, from 0, called `name`.
