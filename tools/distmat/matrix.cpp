@@ -107,21 +107,6 @@ Result<std::vector<T>> read_array(Input& input, const npy::Header& header, std::
     return values;
 }
 
-template <class T>
-std::optional<Values> view_of(const MappedFile& file, const npy::Header& header) {
-    const std::byte* const data = file.bytes().data() + header.data_offset;
-    if (reinterpret_cast<std::uintptr_t>(data) % alignof(T) != 0) return std::nullopt;
-    return Values(
-        std::span<const T>(reinterpret_cast<const T*>(data), header.data_bytes / sizeof(T)));
-}
-
-template <class T>
-std::vector<T> copy_of(const MappedFile& file, const npy::Header& header) {
-    std::vector<T> values(header.data_bytes / sizeof(T));
-    std::memcpy(values.data(), file.bytes().data() + header.data_offset, header.data_bytes);
-    return values;
-}
-
 /// The error for a word on the line that was read last.
 Error unknown_word(const TextLines& lines, std::string_view word, const format::Model& model) {
     const std::string hint = other_form_hint(
@@ -223,7 +208,7 @@ class TextReader {
     }
 
     Status add(const TextRows& piece, std::size_t text_bytes) {
-        auto& values = std::get<std::vector<double>>(matrix_.storage_);
+        auto& values = std::get<std::vector<double>>(matrix_.numbers_);
         if (piece.rows != 0) {
             if (matrix_.rows_ == 0) {
                 matrix_.dim_ = piece.dim;
@@ -309,10 +294,13 @@ class ArrayFile {
 
     template <class T>
     void take_mapped(const npy::Header& header) {
-        if (const auto view = view_of<T>(matrix_.mapped_, header)) {
-            matrix_.view_ = *view;
+        const std::byte* const data = matrix_.mapped_.bytes().data() + header.data_offset;
+        const std::size_t count = header.data_bytes / sizeof(T);
+        if (reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0) {
+            matrix_.numbers_ = std::span(reinterpret_cast<const T*>(data), count);
         } else {
-            matrix_.storage_ = copy_of<T>(matrix_.mapped_, header);
+            auto& copy = matrix_.numbers_.emplace<std::vector<T>>(count);
+            std::memcpy(copy.data(), data, header.data_bytes);
         }
     }
 
@@ -320,7 +308,7 @@ class ArrayFile {
     Status take_read(Input& input, const npy::Header& header, std::string head) {
         auto values = read_array<T>(input, header, std::move(head));
         if (!values) return values.error();
-        matrix_.storage_ = *std::move(values);
+        matrix_.numbers_ = *std::move(values);
         return {};
     }
 
@@ -328,8 +316,7 @@ class ArrayFile {
 };
 
 Values Matrix::values() const {
-    if (const auto* view = std::get_if<Values>(&view_)) return *view;
-    return std::visit([](const auto& values) { return Values(std::span(values)); }, storage_);
+    return std::visit([](const auto& numbers) { return Values(std::span(numbers)); }, numbers_);
 }
 
 std::string Matrix::row_name(std::size_t row) const {
@@ -356,7 +343,7 @@ Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options,
     if (!got) return got.error();
     head.resize(*got);
     if (!npy::is_npy(head)) {
-        matrix.storage_ = std::vector<double>();
+        matrix.numbers_ = std::vector<double>();
         const Status read =
             TextReader(*input, matrix).read(head, head.size() < kMarkBytes, options);
         if (!read) return read.error();
@@ -378,7 +365,7 @@ Result<Matrix> read_words(const std::string& path, const format::Model& model,
     Matrix matrix;
     matrix.name_ = path;
     matrix.dim_ = model.dim();
-    auto& values = matrix.storage_.emplace<std::vector<float>>();
+    auto& values = matrix.numbers_.emplace<std::vector<float>>();
     TextLines lines(path, [&](std::span<char> buffer) { return input->read(buffer); });
     WordFinder finder(model, rules.ignores_case);
     std::vector<std::string> skipped;

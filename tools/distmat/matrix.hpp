@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -71,9 +72,11 @@ class Matrix {
     std::string name_;
     std::size_t rows_ = 0;
     std::size_t dim_ = 0;
-    std::variant<std::vector<float>, std::vector<double>> storage_;
     MappedFile mapped_;
-    std::variant<std::monostate, kernels::distance::Values> view_;  // into mapped_
+    /// In memory, or in mapped_.
+    std::variant<std::vector<float>, std::vector<double>, std::span<const float>,
+                 std::span<const double>>
+        numbers_;
     std::vector<LineOfRow> lines_;  // empty for .npy, whose rows are not lines
     std::vector<std::string> words_;
     std::vector<format::Row> model_rows_;
