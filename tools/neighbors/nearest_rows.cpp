@@ -38,7 +38,6 @@ Status NearestRows::prepare(Batch& batch, std::size_t first, std::size_t last,
                             const MakeQuery& make) {
     batch.first = first;
     batch.last = last;
-    batch.used = 0;
     batch.numbers.clear();
     const std::size_t count = last - first;
     if (batch.queries.size() < count) batch.queries.resize(count);
@@ -49,9 +48,9 @@ Status NearestRows::prepare(Batch& batch, std::size_t first, std::size_t last,
     for (std::size_t i = 0; i < count; ++i) {
         if (!batch.made[i]) return batch.made[i].error();
         if (!*batch.made[i]) continue;
-        if (batch.used != i) batch.queries[batch.used] = std::move(batch.queries[i]);
+        const std::size_t used = batch.numbers.size();
+        if (used != i) batch.queries[used] = std::move(batch.queries[i]);
         batch.numbers.push_back(first + i);
-        ++batch.used;
     }
     return {};
 }
@@ -61,7 +60,7 @@ Status NearestRows::hand_over(const Batch& batch, std::span<const kernels::Answe
     std::size_t answered = 0;
     for (std::size_t number = batch.first; number < batch.last; ++number) {
         std::span<const kernels::Hit> hits;
-        if (answered < batch.used && batch.numbers[answered] == number)
+        if (answered < batch.numbers.size() && batch.numbers[answered] == number)
             hits = answers[answered++].hits;
         if (Status taken = take(number, hits); !taken) return taken;
     }
@@ -83,7 +82,8 @@ Status NearestRows::ask(std::size_t first, std::size_t last, const MakeQuery& ma
             is_prepared = true;
             prepared = prepare(*next, end, end_of(end), make);
         };
-        const auto answers = engine_.run(std::span(now->queries).first(now->used), prepare_next);
+        const auto answers =
+            engine_.run(std::span(now->queries).first(now->numbers.size()), prepare_next);
         if (!answers) return answers.error();
         if (Status taken = hand_over(*now, *answers, take); !taken) return taken;
         if (!is_prepared) prepare_next();

@@ -37,10 +37,9 @@ class NearestRows {
     struct Batch {
         std::size_t first = 0;
         std::size_t last = 0;
-        std::size_t used = 0;  // of `queries`
-        std::vector<kernels::Query> queries;
-        std::vector<std::size_t> numbers;  // of the queries in use, ascending
-        std::vector<Result<bool>> made;    // (last - first)
+        std::vector<kernels::Query> queries;  // as many of them are in use as there are numbers
+        std::vector<std::size_t> numbers;     // ascending
+        std::vector<Result<bool>> made;       // (last - first)
     };
 
     Status prepare(Batch& batch, std::size_t first, std::size_t last, const MakeQuery& make);
