@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 #include <utility>
 
 #include "common/ascii.hpp"
@@ -135,6 +134,10 @@ std::optional<TextFault> parse_part(std::string_view text, Shape shape, Intake<T
     std::uint64_t line = 0;
     std::size_t row = 0;  // of the matrix at hand
     const auto fault = [&](std::string message) { return TextFault{line, std::move(message)}; };
+    const auto line_from = [&](const char* at) {
+        const auto begin = static_cast<std::size_t>(at - text.data());
+        return text.substr(begin, text.find('\n', begin) - begin);
+    };
     for (; p != end; ++line) {
         const char* const first = skip_blanks(p);
         if (const char* const next = skip_line_end(first)) {  // a blank line
@@ -142,9 +145,8 @@ std::optional<TextFault> parse_part(std::string_view text, Shape shape, Intake<T
             continue;
         }
         if (*first == '*') {
-            const auto length = static_cast<std::size_t>(
-                static_cast<const char*>(std::memchr(first, '\n', text.size())) - first);
-            if (is_separator(trim({first, length}))) {
+            const std::string_view stars = line_from(first);
+            if (is_separator(trim(stars))) {
                 if (row == 0)
                     return fault(
                         "nothing stands between this line of *** and the one before; remove one of "
@@ -157,7 +159,7 @@ std::optional<TextFault> parse_part(std::string_view text, Shape shape, Intake<T
                 }
                 row = 0;
                 intake.end_matrices(1);
-                p = first + length + 1;
+                p = first + stars.size() + 1;
                 continue;
             }
         }
@@ -168,11 +170,7 @@ std::optional<TextFault> parse_part(std::string_view text, Shape shape, Intake<T
                             row + 1, shape.rows));
         }
         const char* const next = parse_row(first, end, shape.columns, intake.next(shape.columns));
-        if (next == nullptr) {
-            const auto length = static_cast<std::size_t>(
-                static_cast<const char*>(std::memchr(first, '\n', text.size())) - first);
-            return fault(row_fault<T>(trim({first, length}), shape.columns));
-        }
+        if (next == nullptr) return fault(row_fault<T>(trim(line_from(first)), shape.columns));
         p = next;
         ++row;
     }
