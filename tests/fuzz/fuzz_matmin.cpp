@@ -17,7 +17,6 @@
 #include <cstring>
 #include <limits>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -77,8 +76,6 @@ Outcome<T> read(const std::string& path, std::size_t block_bytes, std::size_t th
     };
     auto input = source::Input::open(path, never_stop, {}, kInputBytes);
     GLOVED_CHECK(input);
-    std::string head(8, '\0');
-    head.resize(*input->read(head));
     matmin::ReadOptions options;
     options.block_bytes = block_bytes;
     options.threads = threads;
@@ -87,16 +84,15 @@ Outcome<T> read(const std::string& path, std::size_t block_bytes, std::size_t th
         return Result<kernels::reduce::Reducer<T>*>(nullptr);
     };
     std::optional<Result<matmin::Reading<T>>> reading;
-    if (npy::is_npy(head)) {
-        const std::size_t held = head.size();
-        head.resize(npy::kMaxHeaderBytes);
-        head.resize(held + *input->read(std::span(head).subspan(held)));
-        const auto header = npy::parse_header(head, path);
+    const auto head = input->peek(npy::kMaxHeaderBytes);
+    GLOVED_CHECK(head);
+    if (npy::is_npy(*head)) {
+        const auto header = npy::parse_header(*head, path);
         if (!header) return refused(header.error());
         if (Status plain = npy::check_plain(*header, path); !plain) return refused(plain.error());
-        reading.emplace(matmin::read_npy<T>(*input, head, *header, options, begin));
+        reading.emplace(matmin::read_npy<T>(*input, *header, options, begin));
     } else {
-        reading.emplace(matmin::read_text<T>(*input, head, options, begin));
+        reading.emplace(matmin::read_text<T>(*input, options, begin));
     }
     if (!*reading) return refused(reading->error());
     const matmin::Reading<T>& read = **reading;

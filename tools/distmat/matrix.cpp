@@ -21,7 +21,6 @@
 #include "common/text_lines.hpp"
 #include "common/unicode_form.hpp"
 #include "tools/distmat/text_rows.hpp"
-#include "tools/source/array_reader.hpp"
 #include "tools/source/batch.hpp"
 #include "tools/source/chunker.hpp"
 #include "tools/source/input.hpp"
@@ -87,23 +86,24 @@ Error wrong_length(const std::string& name, const npy::Header& header, std::uint
         name, wanted);
 }
 
-/// Reads an array that comes as a stream. `head` was read already, the header first.
+/// Reads an array that comes as a stream, with its header.
 template <class T>
-Result<std::vector<T>> read_array(Input& input, const npy::Header& header, std::string head) {
-    source::ArrayReader array(input, std::move(head), header);
+Result<std::vector<T>> read_array(Input& input, const npy::Header& header) {
+    const auto skipped = input.skip(header.data_offset);
+    if (!skipped) return skipped.error();
     std::vector<T> values;
     std::size_t have = 0;
-    while (array.left() != 0) {
-        const std::size_t wanted = std::min(array.left(), std::max(have, kPieceBytes));
+    while (have < header.data_bytes) {
+        const std::size_t wanted = std::min(header.data_bytes - have, std::max(have, kPieceBytes));
         values.resize((have + wanted + sizeof(T) - 1) / sizeof(T));
-        const auto got = array.read({reinterpret_cast<char*>(values.data()) + have, wanted});
+        const auto got = input.read({reinterpret_cast<char*>(values.data()) + have, wanted});
         if (!got) return got.error();
         have += *got;
         if (*got < wanted) return wrong_length(input.name(), header, header.data_offset + have);
     }
-    const auto more = array.has_more();
+    const auto more = input.skip(1);
     if (!more) return more.error();
-    if (*more) return wrong_length(input.name(), header, header.data_offset + have + 1);
+    if (*more != 0) return wrong_length(input.name(), header, header.data_offset + have + 1);
     return values;
 }
 
@@ -160,13 +160,14 @@ class TextReader {
   public:
     TextReader(Input& input, Matrix& matrix) : input_(input), matrix_(matrix) {}
 
-    Status read(const std::string& head, bool head_is_all, const ReadOptions& options) {
+    /// `head`: the first bytes, which the input still has.
+    Status read(std::string_view head, const ReadOptions& options) {
         source::ChunkerOptions chunking;
-        chunking.head.assign(head.begin(), head.end());
-        chunking.head_is_all = head_is_all;
         chunking.chunk_bytes = options.chunk_bytes;
         const auto begin = begin_of_text(head, matrix_.name_);
         if (!begin) return begin.error();
+        const auto mark = input_.skip(*begin);
+        if (!mark) return mark.error();
         chunking.detected.bom = *begin != 0;
         chunking.detected.body_offset = *begin;
         const auto chunker = source::Chunker::create(input_, std::move(chunking));
@@ -269,18 +270,13 @@ class ArrayFile {
         return {};
     }
 
-    /// `head` was read already.
-    Status read(Input& input, std::string head) {
-        const std::size_t have = head.size();
-        head.resize(npy::kMaxHeaderBytes);
-        const auto got = input.read(std::span(head).subspan(have));
-        if (!got) return got.error();
-        head.resize(have + *got);
-        const auto header = read_header(head);
+    Status read(Input& input) {
+        const auto head = input.peek(npy::kMaxHeaderBytes);
+        if (!head) return head.error();
+        const auto header = read_header(*head);
         if (!header) return header.error();
-        return header->type == npy::Type::float32
-                   ? take_read<float>(input, *header, std::move(head))
-                   : take_read<double>(input, *header, std::move(head));
+        return header->type == npy::Type::float32 ? take_read<float>(input, *header)
+                                                  : take_read<double>(input, *header);
     }
 
   private:
@@ -305,8 +301,8 @@ class ArrayFile {
     }
 
     template <class T>
-    Status take_read(Input& input, const npy::Header& header, std::string head) {
-        auto values = read_array<T>(input, header, std::move(head));
+    Status take_read(Input& input, const npy::Header& header) {
+        auto values = read_array<T>(input, header);
         if (!values) return values.error();
         matrix_.numbers_ = *std::move(values);
         return {};
@@ -338,21 +334,18 @@ Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options,
     if (!input) return input.error();
     Matrix matrix;
     matrix.name_ = path;
-    std::string head(kMarkBytes, '\0');
-    auto got = input->read(head);
-    if (!got) return got.error();
-    head.resize(*got);
-    if (!npy::is_npy(head)) {
+    const auto head = input->peek(kMarkBytes);
+    if (!head) return head.error();
+    if (!npy::is_npy(*head)) {
         matrix.numbers_ = std::vector<double>();
-        const Status read =
-            TextReader(*input, matrix).read(head, head.size() < kMarkBytes, options);
+        const Status read = TextReader(*input, matrix).read(*head, options);
         if (!read) return read.error();
         return matrix;
     }
     const bool is_plain_file =
         path != "-" && input->compression() == "none" && input->total_bytes() != 0;
     ArrayFile array(matrix);
-    const Status read = is_plain_file ? array.map(path) : array.read(*input, std::move(head));
+    const Status read = is_plain_file ? array.map(path) : array.read(*input);
     if (!read) return read.error();
     return matrix;
 }

@@ -17,7 +17,7 @@
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
 #include "kernels/reduce/min_max.hpp"
-#include "tools/source/array_reader.hpp"
+#include "tools/source/input.hpp"
 #include "tools/source/ordered_pipeline.hpp"
 
 namespace gloved::matmin {
@@ -134,13 +134,15 @@ std::optional<std::size_t> append_as(npy::Type type, std::string_view bytes, std
     return append<T>(bytes, width, intake);
 }
 
-/// Makes `bytes` the next ones of the array, at most `part_bytes`, in whole matrices. Empty at the
-/// end. Errors: those of Input::read; bad_source if the file ends within them.
-Status read_matrices(source::ArrayReader& array, const npy::Header& header, std::size_t part_bytes,
-                     const source::Input& input, std::string& bytes) {
-    bytes.resize(std::min(array.left(), part_bytes));
-    const auto got = array.read(bytes);
+/// Makes `bytes` the next ones of the array, of which `left` were not read yet: at most
+/// `part_bytes`, in whole matrices. Empty at the end. Errors: those of Input::read; bad_source if
+/// the file ends within them.
+Status read_matrices(source::Input& input, const npy::Header& header, std::size_t part_bytes,
+                     std::size_t& left, std::string& bytes) {
+    bytes.resize(std::min(left, part_bytes));
+    const auto got = input.read(bytes);
     if (!got) return got.error();
+    left -= *got;
     const bool is_all = *got == bytes.size();
     // Whole matrices before the end are checked too, so that the first fault is the same for any
     // block size.
@@ -149,13 +151,13 @@ Status read_matrices(source::ArrayReader& array, const npy::Header& header, std:
     return bad_source(
         "{}: is cut short: {} bytes of numbers are there, and its "
         "header says {}; copy or write it again",
-        input.name(), header.data_bytes - array.left(), header.data_bytes);
+        input.name(), header.data_bytes - left, header.data_bytes);
 }
 
 }  // namespace
 
 template <class T>
-Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::Header& header,
+Result<Reading<T>> read_npy(source::Input& input, const npy::Header& header,
                             const ReadOptions& options, const Begin<T>& begin) {
     const auto started = std::chrono::steady_clock::now();
     if (const std::string fault = header_fault<T>(header); !fault.empty())
@@ -174,13 +176,15 @@ Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::H
     reading.shape = shape;
     reading.range = kernels::reduce::MinMax<T>(shape.numbers());
     reading.bytes = header.data_offset;
-    source::ArrayReader array(input, std::move(head), header);
+    const auto skipped = input.skip(header.data_offset);
+    if (!skipped) return skipped.error();
+    std::size_t left = header.data_bytes;
     const std::size_t part_bytes =
         std::max<std::size_t>(1, options.block_bytes / matrix_bytes) * matrix_bytes;
     Progress progress("reading", input.total_bytes());
     const auto produce = [&](Part<T>& part) -> Result<bool> {
         progress.update(input.source_bytes());
-        Status got = read_matrices(array, header, part_bytes, input, part.bytes);
+        Status got = read_matrices(input, header, part_bytes, left, part.bytes);
         if (!got) return got.error();
         return !part.bytes.empty();
     };
@@ -206,9 +210,9 @@ Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::H
     };
     if (Status read = source::run_ordered<Part<T>>(options.threads, produce, work, consume); !read)
         return read.error();
-    const auto surplus = array.has_more();
+    const auto surplus = input.skip(1);
     if (!surplus) return surplus.error();
-    if (*surplus) {
+    if (*surplus != 0) {
         return bad_source(
             "{}: more bytes follow the {} of numbers that its header "
             "says; write it again with numpy.save",
@@ -218,11 +222,11 @@ Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::H
     return reading;
 }
 
-template Result<Reading<float>> read_npy(source::Input&, std::string, const npy::Header&,
-                                         const ReadOptions&, const Begin<float>&);
-template Result<Reading<double>> read_npy(source::Input&, std::string, const npy::Header&,
-                                          const ReadOptions&, const Begin<double>&);
-template Result<Reading<std::int32_t>> read_npy(source::Input&, std::string, const npy::Header&,
+template Result<Reading<float>> read_npy(source::Input&, const npy::Header&, const ReadOptions&,
+                                         const Begin<float>&);
+template Result<Reading<double>> read_npy(source::Input&, const npy::Header&, const ReadOptions&,
+                                          const Begin<double>&);
+template Result<Reading<std::int32_t>> read_npy(source::Input&, const npy::Header&,
                                                 const ReadOptions&, const Begin<std::int32_t>&);
 
 }  // namespace gloved::matmin

@@ -34,7 +34,6 @@ class Source {
     explicit Source(source::Input input) : input_(std::move(input)) {}
 
     source::Input input_;
-    std::string head_;  // what was read from input_ to detect the format
     std::optional<npy::Header> header_;
 };
 

@@ -227,11 +227,12 @@ Error too_few_matrices(const source::Input& input, const Beginning& beginning, s
 }  // namespace
 
 template <class T>
-Result<Reading<T>> read_text(source::Input& input, std::string head, const ReadOptions& options,
+Result<Reading<T>> read_text(source::Input& input, const ReadOptions& options,
                              const Begin<T>& begin) {
     const auto started = std::chrono::steady_clock::now();
+    std::string text;
     bool ended = false;
-    const auto beginning = read_beginning(input, options, head, ended);
+    const auto beginning = read_beginning(input, options, text, ended);
     if (!beginning) return beginning.error();
     const Shape shape = beginning->shape;
     const std::uint64_t announced = beginning->count;
@@ -249,8 +250,8 @@ Result<Reading<T>> read_text(source::Input& input, std::string head, const ReadO
     reading.bytes = beginning->bytes;
     std::uint64_t line = beginning->lines;  // where the next part begins, from 0
     std::optional<std::uint64_t> surplus_line;
-    head.erase(0, beginning->bytes);
-    PartReader part_reader(input, options, std::move(head), ended);
+    text.erase(0, beginning->bytes);
+    PartReader part_reader(input, options, std::move(text), ended);
     Progress progress("reading", input.total_bytes());
     const auto produce = [&](Part<T>& part) {
         progress.update(input.source_bytes());
@@ -288,11 +289,10 @@ Result<Reading<T>> read_text(source::Input& input, std::string head, const ReadO
     return reading;
 }
 
-template Result<Reading<float>> read_text(source::Input&, std::string, const ReadOptions&,
-                                          const Begin<float>&);
-template Result<Reading<double>> read_text(source::Input&, std::string, const ReadOptions&,
+template Result<Reading<float>> read_text(source::Input&, const ReadOptions&, const Begin<float>&);
+template Result<Reading<double>> read_text(source::Input&, const ReadOptions&,
                                            const Begin<double>&);
-template Result<Reading<std::int32_t>> read_text(source::Input&, std::string, const ReadOptions&,
+template Result<Reading<std::int32_t>> read_text(source::Input&, const ReadOptions&,
                                                  const Begin<std::int32_t>&);
 
 }  // namespace gloved::matmin

@@ -11,7 +11,6 @@
 namespace gloved::matmin {
 
 /// Reads text to the end of `input` and delivers its matrices as `begin` says (matrices.hpp).
-/// `head` is what was read from `input` before, to detect the format.
 ///
 /// The first line has the number of matrices. Each further line that is not blank is a row of a
 /// matrix, numbers separated by blanks and TABs, or a separator, a line of *** alone. A separator
@@ -22,7 +21,7 @@ namespace gloved::matmin {
 /// with its line and the remedy. If several lines are wrong, reports the first, whatever the number
 /// of threads.
 template <class T>
-Result<Reading<T>> read_text(source::Input& input, std::string head, const ReadOptions& options,
+Result<Reading<T>> read_text(source::Input& input, const ReadOptions& options,
                              const Begin<T>& begin);
 
 }  // namespace gloved::matmin

@@ -45,8 +45,9 @@ class ArrayChunker : public Chunker {
         const std::uint64_t first = row_;
         read_words(batch);
         std::size_t bytes = batch.places.size() * array_.row_bytes();
-        const auto got = read(std::span(batch.buffer).first(bytes));
+        const auto got = input_.read(std::span(batch.buffer).first(bytes));
         if (!got) return got.error();
+        offset_ += *got;
         if (*got < bytes) {
             batch.places.resize(*got / array_.row_bytes());
             bytes = batch.places.size() * array_.row_bytes();
@@ -81,26 +82,11 @@ class ArrayChunker : public Chunker {
         return skip_to(array_.offset);
     }
 
-    /// Reads what was read with the header first.
-    Result<std::size_t> read(std::span<char> buffer) {
-        const std::size_t held = std::min(carry_.size(), buffer.size());
-        std::copy_n(carry_.begin(), held, buffer.begin());
-        carry_.erase(carry_.begin(), carry_.begin() + static_cast<std::ptrdiff_t>(held));
-        const auto got = input_.read(buffer.subspan(held));
-        if (!got) return got.error();
-        offset_ += held + *got;
-        return held + *got;
-    }
-
     Status skip_to(std::uint64_t offset) {
-        std::vector<char> buffer(options_.chunk_bytes);
-        while (offset_ < offset) {
-            const auto bytes = std::min<std::uint64_t>(offset - offset_, buffer.size());
-            const auto got = read(std::span(buffer).first(static_cast<std::size_t>(bytes)));
-            if (!got) return got.error();
-            if (*got < bytes) return cut(offset_);
-        }
-        return {};
+        const auto skipped = input_.skip(offset - offset_);
+        if (!skipped) return skipped.error();
+        offset_ += *skipped;
+        return offset_ == offset ? Status() : cut(offset_);
     }
 
     /// Puts the words of the next rows into the buffer, behind the place of their numbers.
@@ -150,10 +136,9 @@ class ArrayChunker : public Chunker {
             return about_words(checked.error());
         Status skipped = skip_to(array_.file_bytes);
         if (!skipped && !options_.skip_faults) return skipped;
-        char more = 0;
-        const auto got = read({&more, 1});
-        if (!got) return got.error();
-        if (*got != 0) surplus_offset_ = array_.file_bytes;
+        const auto more = input_.skip(1);
+        if (!more) return more.error();
+        if (*more != 0) surplus_offset_ = array_.file_bytes;
         offset_ = rows_end;
         return {};
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 namespace gloved::source {
 
@@ -14,6 +15,8 @@ Result<std::size_t> ByteReader::read(std::span<char> buffer) {
     const std::size_t held = std::min(buffer.size(), peeked_.size());
     std::memcpy(buffer.data(), peeked_.data(), held);
     peeked_.erase(0, held);
+    // What shows the format may be large.
+    if (peeked_.empty()) peeked_.shrink_to_fit();
     if (held == buffer.size()) return held;
     auto more = fill(buffer.subspan(held));
     if (!more) return more;
@@ -29,6 +32,20 @@ Result<std::string_view> ByteReader::peek(std::size_t bytes) {
         if (!more) return more.error();
     }
     return std::string_view(peeked_).substr(0, bytes);
+}
+
+Result<std::uint64_t> ByteReader::skip(std::uint64_t bytes) {
+    constexpr std::uint64_t kPieceBytes = 1 << 18;
+    std::vector<char> buffer(static_cast<std::size_t>(std::min(bytes, kPieceBytes)));
+    std::uint64_t skipped = 0;
+    while (skipped < bytes) {
+        const auto wanted = std::min<std::uint64_t>(bytes - skipped, buffer.size());
+        const auto got = read(std::span(buffer).first(static_cast<std::size_t>(wanted)));
+        if (!got) return got.error();
+        skipped += *got;
+        if (*got < wanted) break;
+    }
+    return skipped;
 }
 
 FileReader::FileReader(InputFile file, const std::atomic<bool>& stop)

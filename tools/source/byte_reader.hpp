@@ -29,6 +29,9 @@ class ByteReader {
     Result<std::size_t> read(std::span<char> buffer);
     /// The next bytes, which stay to be read. Fewer than `bytes` mean the end. Errors: as `read`.
     Result<std::string_view> peek(std::size_t bytes);
+    /// Passes over the next bytes, and returns their number. Fewer than `bytes` mean the end.
+    /// Errors: as `read`.
+    Result<std::uint64_t> skip(std::uint64_t bytes);
     /// What messages call the download.
     const std::string& name() const { return name_; }
     const std::atomic<bool>& stop() const { return *stop_; }

@@ -95,8 +95,7 @@ class LineChunker : public Chunker {
     /// beyond the limit.
     bool has_more() {
         if (!carry_.empty() || input_ended_) return !carry_.empty();
-        char next = 0;
-        const auto got = input_.read({&next, 1});
+        const auto got = input_.skip(1);
         return !got || *got != 0;
     }
 
@@ -246,14 +245,7 @@ class RecordChunker : public Chunker {
 }  // namespace
 
 Chunker::Chunker(Input& input, ChunkerOptions options)
-    : input_(input),
-      options_(std::move(options)),
-      carry_(options_.head.begin() + static_cast<std::ptrdiff_t>(options_.detected.body_offset),
-             options_.head.end()),
-      offset_(options_.detected.body_offset),
-      input_ended_(options_.head_is_all) {
-    options_.head = {};
-}
+    : input_(input), options_(std::move(options)), offset_(options_.detected.body_offset) {}
 
 std::unique_ptr<Chunker> Chunker::create(Input& input, ChunkerOptions options) {
     if (options.detected.format == SourceFormat::word2vec_bin)

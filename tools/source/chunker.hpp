@@ -18,13 +18,11 @@ namespace gloved::source {
 
 /// Bytes of a batch, unless one line or record is longer.
 inline constexpr std::size_t kChunkBytes = 4 << 20;
-/// Maximum number of rows in a batch. The first may have more: it holds all of `head`.
+/// Maximum number of rows in a batch.
 inline constexpr std::size_t kMaxBatchRows = std::size_t{1} << 18;
 
 /// How to divide a source: from SourceOptions and from what detect() found.
 struct ChunkerOptions {
-    std::vector<char> head;    ///< the first bytes of the input, already read from it
-    bool head_is_all = false;  ///< the input ends with `head`
     Detected detected;
     /// Maximum number of lines or records, without the header's line; 0: all.
     std::uint64_t limit = 0;
@@ -36,8 +34,8 @@ struct ChunkerOptions {
 /// Reads an Input and fills batches with its bytes. Not safe for concurrent use.
 class Chunker {
   public:
-    /// Creates a chunker for lines, records of word2vec_bin, or rows of an array. It starts after
-    /// the header. `input` must outlive it.
+    /// Creates a chunker for lines, records of word2vec_bin, or rows of an array. `input`, which
+    /// must outlive it, has been read up to options.detected.body_offset.
     static std::unique_ptr<Chunker> create(Input& input, ChunkerOptions options);
     virtual ~Chunker() = default;
 
@@ -71,7 +69,7 @@ class Chunker {
     ChunkerOptions options_;
     std::vector<char> carry_;  // read, but not yet in a batch
     std::uint64_t offset_;
-    bool input_ended_;
+    bool input_ended_ = false;
     bool ended_ = false;
     bool stopped_at_limit_ = false;
     std::optional<std::uint64_t> surplus_offset_;

@@ -410,8 +410,6 @@ Status detect_array(std::string_view head, const std::string& tensor, Detected& 
     }
     detected.dim = array->dim;
     detected.header_rows = array->rows;
-    detected.body_offset =
-        static_cast<std::size_t>(std::min<std::uint64_t>(array->offset, head.size()));
     detected.array = *std::move(array);
     return {};
 }

@@ -50,9 +50,9 @@ struct Detected {
     bool dim_is_certain = false;
     std::optional<std::uint64_t> header_rows;  ///< rows in a first line «rows dim», if there is one
     bool bom = false;                          ///< the source starts with kByteOrderMark
-    std::size_t body_offset = 0;               ///< where the first row begins; of an array, where
-                                               ///< its header ends, or a place behind that
-    std::optional<ArrayLayout> array;          ///< of npy and safetensors
+    std::size_t body_offset = 0;  ///< where the first row begins; 0 for an array, whose layout has
+                                  ///< the place
+    std::optional<ArrayLayout> array;  ///< of npy and safetensors
 };
 
 /// Detects format and dim by the source's first bytes, `head`; `whole`: the source has no others. A

@@ -41,6 +41,12 @@ class Input {
     /// mean the end. Errors: those of ByteReader::read; bad_source, for an archive on a pipe or in
     /// compressed data that holds several files, if `open` got no member.
     Result<std::size_t> read(std::span<char> buffer) { return text_->read(buffer); }
+    /// The next unpacked bytes, which stay to be read. Fewer than `bytes` mean the end. Errors: as
+    /// `read`.
+    Result<std::string_view> peek(std::size_t bytes) { return text_->peek(bytes); }
+    /// Passes over unpacked bytes and returns their number. Fewer than `bytes` mean the end.
+    /// Errors: as `read`.
+    Result<std::uint64_t> skip(std::uint64_t bytes) { return text_->skip(bytes); }
 
     /// «-» or the path as given.
     const std::string& name() const { return file_->name(); }

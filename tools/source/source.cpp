@@ -230,15 +230,13 @@ class SourceReader {
     /// Reads the head, and begins the summary with what it shows.
     Result<ChunkerOptions> detect_format() {
         ChunkerOptions chunking;
-        chunking.head.resize(options_.head_bytes);
-        auto head_bytes = input_.read(chunking.head);
-        if (!head_bytes) return head_bytes.error();
-        chunking.head_is_all = *head_bytes < chunking.head.size();
-        chunking.head.resize(*head_bytes);
-        const auto detected = detect(std::string_view(chunking.head.data(), chunking.head.size()),
-                                     chunking.head_is_all, options_.format, options_.dim,
-                                     input_.compression(), options_.tensor);
+        const auto head = input_.peek(options_.head_bytes);
+        if (!head) return head.error();
+        const auto detected = detect(*head, head->size() < options_.head_bytes, options_.format,
+                                     options_.dim, input_.compression(), options_.tensor);
         if (!detected) return refusal(detected.error().message);
+        const auto header = input_.skip(detected->body_offset);
+        if (!header) return header.error();
         chunking.detected = *detected;
         chunking.limit = options_.limit;
         chunking.skip_faults = options_.on_error == OnError::skip;
