@@ -2,6 +2,7 @@
 #include "tools/source/source.hpp"
 #include "common/result.hpp"
 #include "tools/source/batch.hpp"
+#include "tools/source/chunker.hpp"
 #include "tools/source/detect.hpp"
 #include "tools/source/input.hpp"
 #include "tools/source/line.hpp"
@@ -186,6 +187,22 @@ TEST(Source, PassesOverLinesThatAreTooLong) {
         EXPECT_EQ(limited->keys, (std::vector<std::string>{"a"}));
         EXPECT_FALSE(limited->summary.whole);
     }
+}
+
+TEST(Source, FreesTheMemoryOfALongLine) {
+    const tests::TempDir dir;
+    tests::write_file(dir / "in", std::string(3 << 20, 'x') + "\n" + std::string(3 << 20, '\n'));
+    auto input = Input::open(dir / "in", kGoOn);
+    ASSERT_TRUE(input);
+    ChunkerOptions options;
+    options.chunk_bytes = 1 << 12;
+    const auto chunker = Chunker::create(*input, std::move(options));
+    Batch batch;
+    ASSERT_TRUE(*chunker->next(batch));
+    ASSERT_GE(batch.buffer.capacity(), 3U << 20);
+    while (*chunker->next(batch)) {
+    }
+    EXPECT_LT(batch.buffer.capacity(), 1U << 16);
 }
 
 TEST(Source, DropsAByteOrderMarkAndSaysSo) {

@@ -265,8 +265,8 @@ bool Chunker::start(Batch& batch) const {
 }
 
 Result<std::size_t> Chunker::fill_buffer(Batch& batch) {
-    // Frees the memory of a long line.
-    if (batch.buffer.size() > 2 * options_.chunk_bytes) batch.buffer = {};
+    // Frees the memory of a long line, which «= {}» would keep.
+    if (batch.buffer.size() > 2 * options_.chunk_bytes) batch.buffer = std::vector<char>();
     batch.buffer.resize(std::max({batch.buffer.size(), options_.chunk_bytes, carry_.size()}));
     std::ranges::copy(carry_, batch.buffer.begin());
     return read_on(batch.buffer, carry_.size());
