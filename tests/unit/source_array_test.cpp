@@ -145,7 +145,7 @@ TEST(Array, IsTheSameInAnyPiecesAndByAnyThreads) {
                 EXPECT_EQ(rows->summary.lines, 100U);
                 EXPECT_EQ(rows->summary.text_bytes, array.size());
                 EXPECT_EQ(rows->summary.words, dir / "words");
-                EXPECT_EQ(rows->summary.dtype, "<f4");
+                EXPECT_EQ(rows->summary.layout.dtype, "<f4");
             }
         }
     }

@@ -21,7 +21,7 @@ TEST(Report, TellsHowToReadTheSourceAgain) {
     report.sources[0].member = "d/vectors.bin";
     report.sources[0].summary.format = SourceFormat::word2vec_bin;
     report.sources[0].summary.words = "d/words";
-    report.sources[0].summary.tensor = "embeddings";
+    report.sources[0].summary.layout.tensor = "embeddings";
     report.duplicates_rule = Duplicates::last;
     report.on_error = OnError::skip;
     report.limit = 7;

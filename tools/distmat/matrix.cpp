@@ -168,7 +168,6 @@ class TextReader {
         if (!begin) return begin.error();
         const auto mark = input_.skip(*begin);
         if (!mark) return mark.error();
-        chunking.detected.bom = *begin != 0;
         chunking.detected.body_offset = *begin;
         const auto chunker = source::Chunker::create(input_, std::move(chunking));
         struct Piece {

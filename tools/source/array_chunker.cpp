@@ -21,7 +21,7 @@ class ArrayChunker : public Chunker {
   public:
     ArrayChunker(Input& input, ChunkerOptions options)
         : Chunker(input, std::move(options)),
-          array_(*options_.detected.array),
+          array_(options_.detected.layout),
           end_row_(array_.rows) {
         if (options_.limit != 0 && options_.limit < end_row_) {
             end_row_ = options_.limit;

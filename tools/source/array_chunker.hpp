@@ -8,7 +8,7 @@
 
 namespace gloved::source {
 
-/// A chunker for the array options.detected.array. A batch has the words of its rows, where
+/// A chunker for the array options.detected.layout. A batch has the words of its rows, where
 /// batch.places says, and behind them the numbers. An array in Fortran order is read twice: as it
 /// comes, and each batch's part of every column once more by its place, so it needs
 /// Input::plain_fd().

@@ -250,7 +250,7 @@ Chunker::Chunker(Input& input, ChunkerOptions options)
 std::unique_ptr<Chunker> Chunker::create(Input& input, ChunkerOptions options) {
     if (options.detected.format == SourceFormat::word2vec_bin)
         return std::make_unique<RecordChunker>(input, std::move(options));
-    if (options.detected.array) return make_array_chunker(input, std::move(options));
+    if (is_array(options.detected.format)) return make_array_chunker(input, std::move(options));
     return std::make_unique<LineChunker>(input, std::move(options));
 }
 

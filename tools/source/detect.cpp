@@ -410,7 +410,7 @@ Status detect_array(std::string_view head, const std::string& tensor, Detected& 
     }
     detected.dim = array->dim;
     detected.header_rows = array->rows;
-    detected.array = *std::move(array);
+    detected.layout = *std::move(array);
     return {};
 }
 
@@ -461,7 +461,10 @@ Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, 
         }
         detected.format = format;
     }
-    if (detected.format == SourceFormat::word2vec_bin) return detected;
+    if (detected.format == SourceFormat::word2vec_bin) {
+        detected.layout.dim = detected.dim;
+        return detected;
+    }
     if (has_nul_near_start(text)) return binary_data(text);
     const auto body = plain ? lines : first_lines(head.substr(detected.body_offset), whole);
     const std::size_t width = detected.dim + (detected.format == SourceFormat::norms ? 1 : 0);

@@ -48,11 +48,12 @@ struct Detected {
     /// A header or the user gives `dim`, and most lines agree: what stands before the last `dim`
     /// fields is the word, even if it ends in a number.
     bool dim_is_certain = false;
-    std::optional<std::uint64_t> header_rows;  ///< rows in a first line «rows dim», if there is one
-    bool bom = false;                          ///< the source starts with kByteOrderMark
+    /// Rows by a first line «rows dim» or an array's header, if there is one.
+    std::optional<std::uint64_t> header_rows;
+    bool bom = false;             ///< the source starts with kByteOrderMark
     std::size_t body_offset = 0;  ///< where the first row begins; 0 for an array, whose layout has
                                   ///< the place
-    std::optional<ArrayLayout> array;  ///< of npy and safetensors
+    ArrayLayout layout;           ///< of binary data; of records only `dim` is set
 };
 
 /// Detects format and dim by the source's first bytes, `head`; `whole`: the source has no others. A

@@ -97,7 +97,7 @@ struct SourceRules {
     SourceFormat format = SourceFormat::glove;
     std::string member;
     std::string words;     ///< SourceSummary::words
-    std::string tensor;    ///< SourceSummary::tensor
+    std::string tensor;    ///< ArrayLayout::tensor
     std::string checksum;  ///< as checksum_text(); empty if it was not read to its end
 };
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -19,15 +20,6 @@
 
 namespace gloved::source {
 namespace {
-
-/// How to parse the lines of a source.
-struct Reading {
-    SourceFormat format;
-    std::size_t dim;
-    bool dim_is_certain;
-    OnError on_error;
-    ArrayLayout layout;  ///< of binary data
-};
 
 void clear_rows(Batch& batch) {
     batch.lines = 0;
@@ -72,8 +64,8 @@ void add_fault(Batch& batch, LineProblem&& problem, std::uint64_t offset) {
 
 /// Parses the lines of a batch. With OnError::stop it ends at the first fault, which is then in
 /// `skipped`.
-void parse_lines(Batch& batch, const Reading& reading) {
-    const auto parse = reading.format == SourceFormat::norms ? parse_line_with_norm : parse_line;
+void parse_lines(Batch& batch, const Detected& found, OnError on_error) {
+    const auto parse = found.format == SourceFormat::norms ? parse_line_with_norm : parse_line;
     const std::string_view text(batch.buffer.data(), batch.text_bytes);
     for (std::size_t at = 0; at < text.size(); ++batch.lines) {
         const auto* newline =
@@ -81,9 +73,9 @@ void parse_lines(Batch& batch, const Reading& reading) {
         const std::size_t end =
             newline == nullptr ? text.size() : static_cast<std::size_t>(newline - text.data());
         const std::string_view line = trim_line_end(text.substr(at, end - at));
-        float* const values = room_for_row(batch, reading.dim);
+        float* const values = room_for_row(batch, found.dim);
         std::string_view key;
-        auto problem = parse(line, reading.dim, key, values, reading.dim_is_certain);
+        auto problem = parse(line, found.dim, key, values, found.dim_is_certain);
         if (problem) {
             if (newline == nullptr && problem->fault == LineFault::too_few_fields) {
                 problem = LineProblem{LineFault::cut,
@@ -91,32 +83,32 @@ void parse_lines(Batch& batch, const Reading& reading) {
                                           "); the download is not complete, fetch it again"};
             }
             add_fault(batch, *std::move(problem), batch.text_offset + at);
-            if (reading.on_error == OnError::stop) return;
+            if (on_error == OnError::stop) return;
         } else {
             // No number begins with a blank: one that stands there belongs to the word.
             if (key.data() != line.data() || line[key.size() + 1] == ' ')
                 batch.odd_words.note(Oddity::outer_blanks, batch.lines, key);
             if (ends_in_number(key)) batch.odd_words.note(Oddity::ends_in_number, batch.lines, key);
-            add_row(batch, key, has_large_number({values, reading.dim}));
+            add_row(batch, key, has_large_number({values, found.dim}));
         }
         at = end + 1;
     }
 }
 
 /// Parses the binary records of a batch, or the rows of an array, as parse_lines does lines.
-void parse_records(Batch& batch, const Reading& reading) {
-    const bool in_array = is_array(reading.format);
+void parse_records(Batch& batch, const Detected& found, OnError on_error) {
+    const bool in_array = is_array(found.format);
     for (std::size_t i = 0; i < batch.places.size(); ++i, ++batch.lines) {
         const Batch::Place& place = batch.places[i];
         const std::string_view word(batch.buffer.data() + place.begin, place.word_bytes);
-        const std::size_t begin = in_array ? i * reading.layout.row_bytes() : place.begin;
+        const std::size_t begin = in_array ? i * found.layout.row_bytes() : place.begin;
         const char* const numbers = batch.buffer.data() + begin + (in_array ? 0 : word.size() + 1);
-        float* const values = room_for_row(batch, reading.layout.dim);
+        float* const values = room_for_row(batch, found.dim);
         bool has_large = false;
-        auto problem = parse_row(word, numbers, reading.layout, values, has_large);
+        auto problem = parse_row(word, numbers, found.layout, values, has_large);
         if (problem) {
             add_fault(batch, *std::move(problem), batch.text_offset + begin);
-            if (reading.on_error == OnError::stop) return;
+            if (on_error == OnError::stop) return;
             continue;
         }
         if (has_outer_blanks(word)) batch.odd_words.note(Oddity::outer_blanks, batch.lines, word);
@@ -134,7 +126,7 @@ void parse_records(Batch& batch, const Reading& reading) {
     ++batch.lines;
 }
 
-void parse_batch(Batch& batch, const Reading& reading) {
+void parse_batch(Batch& batch, const Detected& found, OnError on_error) {
     clear_rows(batch);
     if (batch.too_long) {
         add_fault(batch,
@@ -142,10 +134,10 @@ void parse_batch(Batch& batch, const Reading& reading) {
                    fmt::format("the line is longer than {} MiB", kMaxLineBytes >> 20)},
                   batch.text_offset);
         batch.lines = 1;
-    } else if (is_text(reading.format)) {
-        parse_lines(batch, reading);
+    } else if (is_text(found.format)) {
+        parse_lines(batch, found, on_error);
     } else {
-        parse_records(batch, reading);
+        parse_records(batch, found, on_error);
     }
 }
 
@@ -160,12 +152,12 @@ std::string found_text(const SourceSummary& summary) {
             return fmt::format("text with norms, {} numbers a line behind the norm ({})",
                                summary.dim, where);
         case SourceFormat::npy:
-            return fmt::format("a NumPy array ({}), {} rows of {} numbers", summary.dtype,
+            return fmt::format("a NumPy array ({}), {} rows of {} numbers", summary.layout.dtype,
                                *summary.header_rows, summary.dim);
         case SourceFormat::safetensors:
             return fmt::format("safetensors, the tensor {} ({}), {} rows of {} numbers",
-                               printable(summary.tensor, 80), summary.dtype, *summary.header_rows,
-                               summary.dim);
+                               printable(summary.layout.tensor, 80), summary.layout.dtype,
+                               *summary.header_rows, summary.dim);
         case SourceFormat::word2vec:
         case SourceFormat::word2vec_bin:
         case SourceFormat::fasttext:
@@ -192,13 +184,13 @@ class SourceReader {
         : input_(input), options_(options), sink_(sink) {}
 
     Result<SourceSummary> read() {
-        auto chunking = detect_format();
-        if (!chunking) return chunking.error();
-        if (Status opened = open_words(*chunking); !opened) return opened.error();
+        if (Status detected = detect_format(); !detected) return detected.error();
+        auto words = open_words();
+        if (!words) return words.error();
         if (sink_.begin) {
             if (Status begun = sink_.begin(summary_); !begun) return begun.error();
         }
-        const auto chunker = Chunker::create(input_, *std::move(chunking));
+        const auto chunker = Chunker::create(input_, chunking(*std::move(words)));
         if (Status parsed = parse_batches(*chunker); !parsed) return parsed.error();
         summary_.text_bytes = chunker->offset();
         summary_.whole = !chunker->stopped_at_limit();
@@ -227,52 +219,34 @@ class SourceReader {
     std::string_view unit() const { return unit_of(summary_.format); }
     std::uint64_t body_lines() const { return summary_.body_lines(); }
 
-    /// Reads the head, and begins the summary with what it shows.
-    Result<ChunkerOptions> detect_format() {
-        ChunkerOptions chunking;
+    /// Looks at the first bytes, begins the summary with what they show, and goes to the first row.
+    Status detect_format() {
         const auto head = input_.peek(options_.head_bytes);
         if (!head) return head.error();
-        const auto detected = detect(*head, head->size() < options_.head_bytes, options_.format,
-                                     options_.dim, input_.compression(), options_.tensor);
+        auto detected = detect(*head, head->size() < options_.head_bytes, options_.format,
+                               options_.dim, input_.compression(), options_.tensor);
         if (!detected) return refusal(detected.error().message);
         const auto header = input_.skip(detected->body_offset);
         if (!header) return header.error();
-        chunking.detected = *detected;
-        chunking.limit = options_.limit;
-        chunking.skip_faults = options_.on_error == OnError::skip;
-        // Bounds memory: a row takes some sixty bytes while its batch is parsed, however short its
-        // text.
-        const std::size_t shortest_row = 2 * detected->dim + 2;
-        chunking.chunk_bytes = std::min(options_.chunk_bytes, kMaxBatchRows * shortest_row);
-
-        summary_.format = detected->format;
-        summary_.dim = detected->dim;
+        static_cast<Detected&>(summary_) = *std::move(detected);
         summary_.dim_found = options_.dim == 0;
-        array_ = detected->array;
-        if (array_) {
-            summary_.dtype = array_->dtype;
-            summary_.tensor = array_->tensor;
-        }
-        dim_is_certain_ = detected->dim_is_certain;
-        summary_.bom = detected->bom;
-        summary_.header_rows = detected->header_rows;
-        summary_.header_lines = summary_.header_rows && is_text(summary_.format) ? 1 : 0;
-        summary_.lines = summary_.header_lines;
+        summary_.lines = summary_.header_lines();
         if (summary_.bom) say("the byte order mark (UTF-8) at its beginning is dropped");
         if (options_.format == SourceFormat::automatic || summary_.dim_found)
             say(found_text(summary_));
-        return chunking;
+        return {};
     }
 
-    /// Opens the file with an array's words.
-    Status open_words(ChunkerOptions& chunking) {
-        if (!array_) {
-            if (options_.words.empty() && options_.tensor.empty()) return {};
+    /// Opens the file with an array's words; nullptr for other sources.
+    Result<std::unique_ptr<TokenList>> open_words() {
+        if (!is_array(summary_.format)) {
+            if (options_.words.empty() && options_.tensor.empty())
+                return std::unique_ptr<TokenList>();
             return refusal(fmt::format(
                 "--{} is given, but this is no array, and holds its words; leave it out",
                 options_.words.empty() ? "tensor" : "words"));
         }
-        if (!options_.tensor.empty() && array_->tensor.empty())
+        if (!options_.tensor.empty() && summary_.layout.tensor.empty())
             return refusal("--tensor is given, but this is a NumPy array; leave it out");
         summary_.words = options_.words.empty() ? tokenizer_beside() : options_.words;
         if (summary_.words.empty()) {
@@ -283,7 +257,7 @@ class SourceReader {
                                 : "FILE, a text with a word a line, in the order of the rows, "
                                   "or a tokenizer.json of Hugging Face"));
         }
-        auto words = TokenList::open(summary_.words, array_->rows, input_.stop());
+        auto words = TokenList::open(summary_.words, summary_.layout.rows, input_.stop());
         if (!words) {
             return error_with(words.error().code, "{}: {}{}", input_.name(), words.error().message,
                               words.error().code == ErrorCode::io
@@ -291,14 +265,13 @@ class SourceReader {
                                   : "");
         }
         if (!(*words)->note().empty()) say("note: " + (*words)->note());
-        chunking.words = *std::move(words);
-        return {};
+        return words;
     }
 
     /// The file tokenizer.json beside a file with one tensor, unless its words are likely to be
     /// elsewhere; empty if there is none.
     std::string tokenizer_beside() const {
-        const bool alone = !array_->tensor.empty() && array_->alone;
+        const bool alone = !summary_.layout.tensor.empty() && summary_.layout.alone;
         if (!alone || input_.name() == "-" || exists(input_.name() + ".words")) return {};
         const std::string folder = input_.name().substr(0, input_.name().rfind('/') + 1);
         std::string path = folder + "tokenizer.json";
@@ -308,17 +281,27 @@ class SourceReader {
     }
     static bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
+    ChunkerOptions chunking(std::unique_ptr<TokenList> words) const {
+        // Bounds memory: a row takes some sixty bytes while its batch is parsed, however short its
+        // text.
+        const std::size_t shortest_row = 2 * summary_.dim + 2;
+        ChunkerOptions chunking;
+        chunking.detected = summary_;
+        chunking.limit = options_.limit;
+        chunking.skip_faults = options_.on_error == OnError::skip;
+        chunking.words = std::move(words);
+        chunking.chunk_bytes = std::min(options_.chunk_bytes, kMaxBatchRows * shortest_row);
+        return chunking;
+    }
+
     Status parse_batches(Chunker& chunker) {
-        Reading reading{summary_.format, summary_.dim, dim_is_certain_, options_.on_error,
-                        array_.value_or(ArrayLayout())};
-        reading.layout.dim = summary_.dim;
         std::uint64_t batches = 0;
         const auto produce = [&](Batch& batch) -> Result<bool> {
             batch.sequence = batches++;
             return chunker.next(batch);
         };
         const auto work = [&](Batch& batch) {
-            parse_batch(batch, reading);
+            parse_batch(batch, summary_, options_.on_error);
             if (sink_.inspect) sink_.inspect(batch);
         };
         const auto consume = [&](Batch& batch) -> Status {
@@ -392,7 +375,7 @@ class SourceReader {
     }
 
     void compare_with_known_files() const {
-        if (array_) return;
+        if (is_array(summary_.format)) return;
         if (const auto known = known_text(body_lines(), summary_.dim))
             say(fmt::format("has as many lines as {} ({})", known->name,
                             with_commas(known->lines)));
@@ -411,8 +394,6 @@ class SourceReader {
     const SourceOptions& options_;
     const SourceSink& sink_;
     SourceSummary summary_;
-    std::optional<ArrayLayout> array_;
-    bool dim_is_certain_ = false;
     bool last_line_taken_ = true;
 };
 

@@ -38,29 +38,24 @@ struct SourceOptions {
     std::size_t chunk_bytes = kChunkBytes;
 };
 
-/// Facts about a source that was read. If the source is binary, «line» means a record, or a row of
-/// an array.
-struct SourceSummary {
-    SourceFormat format = SourceFormat::glove;  ///< never automatic
-    std::size_t dim = 0;
-    bool dim_found = false;                    ///< dim was found, not given by SourceOptions
-    bool bom = false;                          ///< a UTF-8 byte order mark was dropped
-    std::optional<std::uint64_t> header_rows;  ///< number of rows in the header, if there is one
-    std::uint64_t header_lines = 0;            ///< 1 if a text has a header, else 0
-    std::string words;                         ///< file with an array's words
-    std::string tensor;                        ///< name in a safetensors file
-    std::string dtype;                         ///< ArrayLayout::dtype
-    std::uint64_t lines = 0;                   ///< number of lines, with a text's header line
-    std::uint64_t rows = 0;                    ///< number of rows, with duplicates
-    std::uint64_t text_bytes = 0;              ///< size, unpacked
-    bool whole = true;                         ///< false if SourceOptions::limit ended the reading
+/// Facts about a source that was read: what its first bytes showed, and what followed. If the
+/// source is binary, «line» means a record, or a row of an array.
+struct SourceSummary : Detected {
+    bool dim_found = false;        ///< dim was found, not given by SourceOptions
+    std::string words;             ///< file with an array's words
+    std::uint64_t lines = 0;       ///< number of lines, with a text's header line
+    std::uint64_t rows = 0;        ///< number of rows, with duplicates
+    std::uint64_t text_bytes = 0;  ///< size, unpacked
+    bool whole = true;             ///< false if SourceOptions::limit ended the reading
     std::array<std::uint64_t, kLineFaults> skipped{};  ///< numbers of skipped lines, by LineFault
     std::vector<std::string> skipped_examples;  ///< the first kShownProblems, with line and byte
     bool final_newline = true;                  ///< the source ends with LF
     OddWords odd_words;  ///< of the rows, by line from 0; a text's header is line 0
 
+    /// 1 if a text has a header, else 0.
+    std::uint64_t header_lines() const { return header_rows && is_text(format) ? 1 : 0; }
     /// Number of lines without a text's header, as SourceOptions::limit counts them.
-    std::uint64_t body_lines() const { return lines - header_lines; }
+    std::uint64_t body_lines() const { return lines - header_lines(); }
     /// Number of skipped lines.
     std::uint64_t skipped_lines() const;
 };
