@@ -22,12 +22,7 @@ class ArrayChunker : public Chunker {
     ArrayChunker(Input& input, ChunkerOptions options)
         : Chunker(input, std::move(options)),
           array_(options_.detected.layout),
-          end_row_(array_.rows) {
-        if (options_.limit != 0 && options_.limit < end_row_) {
-            end_row_ = options_.limit;
-            limited_ = true;
-        }
-    }
+          end_row_(rows_within_limit()) {}
 
     Result<bool> next(Batch& batch) override {
         if (row_ == 0) {
@@ -37,8 +32,8 @@ class ArrayChunker : public Chunker {
         if (later_fault_) return *later_fault_;
         if (row_ == end_row_) {
             ended_ = true;
-            stopped_at_limit_ = limited_;
-            if (Status finished = limited_ ? Status() : finish(); !finished)
+            stopped_at_limit_ = end_row_ < array_.rows;
+            if (Status finished = stopped_at_limit_ ? Status() : finish(); !finished)
                 return finished.error();
             return false;
         }
@@ -156,9 +151,8 @@ class ArrayChunker : public Chunker {
     }
 
     const ArrayLayout array_;
+    const std::uint64_t end_row_;  // the array's, or before it the limit's
     std::uint64_t row_ = 0;
-    std::uint64_t end_row_;
-    bool limited_ = false;  // end_row_ is the limit's, not the array's
     // Behind the rows that were returned: a fault in these is reported first.
     std::optional<Error> later_fault_;
     std::vector<char> column_;  // a batch's part of one

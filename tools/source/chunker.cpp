@@ -123,26 +123,21 @@ class RecordChunker : public Chunker {
     RecordChunker(Input& input, ChunkerOptions options)
         : Chunker(input, std::move(options)),
           layout_{options_.detected.dim, std::nullopt, {}},
-          records_left_(*options_.detected.header_rows),
-          header_left_(records_left_) {
-        if (options_.limit != 0 && options_.limit < records_left_) {
-            records_left_ = options_.limit;
-            limited_ = true;
-        }
-    }
+          header_records_(*options_.detected.header_rows),
+          end_record_(rows_within_limit()) {}
 
     Result<bool> next(Batch& batch) override {
         if (!start(batch)) return false;
         auto filled = fill_buffer(batch);
         if (!filled) return filled.error();
         // Some programs write an LF before each word.
-        const std::size_t begin =
-            std::exchange(at_first_, false) && batch.buffer[0] == '\n' ? 1 : 0;
+        const bool at_first = offset_ == options_.detected.body_offset;
+        const std::size_t begin = at_first && batch.buffer[0] == '\n' ? 1 : 0;
         std::size_t at = begin;
         Record record;
-        while (records_left_ > 0 && at < *filled) {
+        while (records_ < end_record_ && at < *filled) {
             const std::string_view bytes(batch.buffer.data() + at, *filled - at);
-            record = find_record(bytes, input_ended_, layout_, header_left_);
+            record = find_record(bytes, input_ended_, layout_, header_records_ - records_);
             if (record.state == Record::State::whole) {
                 add_record(batch, record, at);
                 at += record.bytes;
@@ -157,10 +152,10 @@ class RecordChunker : public Chunker {
         }
         batch.text_bytes = at;
         offset_ += at;
-        if (records_left_ == 0) {
+        if (records_ == end_record_) {
             ended_ = true;
-            stopped_at_limit_ = limited_;
-            if (!limited_) {
+            stopped_at_limit_ = end_record_ < header_records_;
+            if (!stopped_at_limit_) {
                 if (Status read = find_surplus(batch, at, *filled); !read) return read.error();
             }
         } else if (at < *filled && record.state == Record::State::refused) {
@@ -194,14 +189,12 @@ class RecordChunker : public Chunker {
     void add_record(Batch& batch, const Record& record, std::size_t at) {
         batch.places.push_back(
             {static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(record.word_bytes)});
-        if (header_left_ > 1) layout_.newline = record.newline;
+        if (header_records_ - records_ > 1) layout_.newline = record.newline;
         if (records_ < kLearnedFirst || records_ % kLearnedLater == 0) {
             const std::size_t numbers = at + record.word_bytes + 1;
             layout_.sizes.learn(batch.buffer.data() + numbers, layout_.dim);
         }
         ++records_;
-        --records_left_;
-        --header_left_;
     }
 
     void keep_rest(const Batch& batch, std::size_t at, std::size_t filled) {
@@ -234,12 +227,10 @@ class RecordChunker : public Chunker {
         }
     }
 
-    bool at_first_ = true;
     RecordLayout layout_;
-    std::uint64_t records_left_;
-    std::uint64_t header_left_;  // without the limit
-    bool limited_ = false;       // records_left_ is the limit's, not the header's
-    std::uint64_t records_ = 0;
+    const std::uint64_t header_records_;
+    const std::uint64_t end_record_;  // the header's, or before it the limit's
+    std::uint64_t records_ = 0;       // before the next one
 };
 
 }  // namespace
@@ -252,6 +243,11 @@ std::unique_ptr<Chunker> Chunker::create(Input& input, ChunkerOptions options) {
         return std::make_unique<RecordChunker>(input, std::move(options));
     if (is_array(options.detected.format)) return make_array_chunker(input, std::move(options));
     return std::make_unique<LineChunker>(input, std::move(options));
+}
+
+std::uint64_t Chunker::rows_within_limit() const {
+    const std::uint64_t rows = *options_.detected.header_rows;
+    return options_.limit == 0 ? rows : std::min(rows, options_.limit);
 }
 
 bool Chunker::start(Batch& batch) const {

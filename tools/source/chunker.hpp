@@ -57,6 +57,8 @@ class Chunker {
   protected:
     Chunker(Input& input, ChunkerOptions options);
 
+    /// How many of the rows that a binary source's header promises are within the limit.
+    std::uint64_t rows_within_limit() const;
     /// Resets `batch` for the current offset; false at the end.
     bool start(Batch& batch) const;
     /// Fills `batch.buffer` with carry_ and then from the input. Returns the number of bytes in it.
