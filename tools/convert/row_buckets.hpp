@@ -102,6 +102,8 @@ class RowBuckets {
 
     /// Number of buckets.
     std::size_t size() const { return buckets_.size(); }
+    /// Number of batches committed.
+    std::size_t batches() const { return first_lines_.size(); }
     /// Number of rows added, with duplicates.
     std::uint64_t rows() const { return rows_; }
     /// Bytes of all keys, with duplicates. Call it before `seal`.

@@ -195,8 +195,11 @@ Report::Totals Report::totals() const {
     Totals totals;
     for (const SourceReport& source : sources) {
         totals.lines += source.summary.lines;
+        totals.words += source.summary.body_lines();
         totals.skipped_lines += source.summary.skipped_lines();
+        totals.bytes += source.bytes;
         totals.text_bytes += source.summary.text_bytes;
+        totals.most_rows = std::max(totals.most_rows, source.summary.rows);
     }
     return totals;
 }

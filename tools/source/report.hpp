@@ -78,8 +78,11 @@ struct Report {
     /// Sums over all sources.
     struct Totals {
         std::uint64_t lines = 0;
+        std::uint64_t words = 0;  ///< lines without headers
         std::uint64_t skipped_lines = 0;
+        std::uint64_t bytes = 0;
         std::uint64_t text_bytes = 0;
+        std::uint64_t most_rows = 0;  ///< no sum: those of the source that has most
     };
     Totals totals() const;
     /// «own.txt: line 3: the word "x" stands on line 17 of glove.txt»; within a source without
