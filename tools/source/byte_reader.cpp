@@ -9,14 +9,18 @@
 #include <vector>
 
 namespace gloved::source {
+namespace {
+
+/// Memory grows with what is there.
+constexpr std::size_t kPieceBytes = 1 << 18;
+
+}  // namespace
 
 Result<std::size_t> ByteReader::read(std::span<char> buffer) {
     if (stop_->load(std::memory_order_relaxed)) return Error{ErrorCode::interrupted, "interrupted"};
     const std::size_t held = std::min(buffer.size(), peeked_.size());
     std::memcpy(buffer.data(), peeked_.data(), held);
-    peeked_.erase(0, held);
-    // What shows the format may be large.
-    if (peeked_.empty()) peeked_.shrink_to_fit();
+    drop_peeked(held);
     if (held == buffer.size()) return held;
     auto more = fill(buffer.subspan(held));
     if (!more) return more;
@@ -24,20 +28,23 @@ Result<std::size_t> ByteReader::read(std::span<char> buffer) {
 }
 
 Result<std::string_view> ByteReader::peek(std::size_t bytes) {
-    const std::size_t held = peeked_.size();
-    if (held < bytes) {
-        peeked_.resize(bytes);
-        auto more = fill(std::span(peeked_).subspan(held));
+    for (bool ended = false; peeked_.size() < bytes && !ended;) {
+        const std::size_t held = peeked_.size();
+        const std::size_t wanted = std::min(bytes - held, std::max(held, kPieceBytes));
+        peeked_.resize(held + wanted);
+        const auto more = fill(std::span(peeked_).subspan(held));
         peeked_.resize(held + (more ? *more : 0));
         if (!more) return more.error();
+        ended = *more < wanted;
     }
     return std::string_view(peeked_).substr(0, bytes);
 }
 
 Result<std::uint64_t> ByteReader::skip(std::uint64_t bytes) {
-    constexpr std::uint64_t kPieceBytes = 1 << 18;
-    std::vector<char> buffer(static_cast<std::size_t>(std::min(bytes, kPieceBytes)));
-    std::uint64_t skipped = 0;
+    std::vector<char> buffer(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, kPieceBytes)));
+    // At once: each erase() moves all that is left.
+    std::uint64_t skipped = std::min<std::uint64_t>(bytes, peeked_.size());
+    drop_peeked(static_cast<std::size_t>(skipped));
     while (skipped < bytes) {
         const auto wanted = std::min<std::uint64_t>(bytes - skipped, buffer.size());
         const auto got = read(std::span(buffer).first(static_cast<std::size_t>(wanted)));
@@ -46,6 +53,12 @@ Result<std::uint64_t> ByteReader::skip(std::uint64_t bytes) {
         if (*got < wanted) break;
     }
     return skipped;
+}
+
+void ByteReader::drop_peeked(std::size_t bytes) {
+    peeked_.erase(0, bytes);
+    // What was looked at may be large.
+    if (peeked_.empty()) peeked_.shrink_to_fit();
 }
 
 FileReader::FileReader(InputFile file, const std::atomic<bool>& stop)

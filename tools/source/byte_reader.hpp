@@ -44,7 +44,8 @@ class ByteReader {
     explicit ByteReader(const ByteReader* below) : ByteReader(below->name_, *below->stop_) {}
     /// Reads what is behind the peeked bytes, as `read` does.
     virtual Result<std::size_t> fill(std::span<char> buffer) = 0;
-    void drop_peeked() { peeked_.clear(); }
+    /// Forgets the first peeked bytes, or all of them.
+    void drop_peeked(std::size_t bytes = std::string::npos);
 
   private:
     std::string name_;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -16,6 +15,20 @@ namespace {
 
 /// Enough to tell a tokenizer.json.
 constexpr std::size_t kHeadBytes = 4096;
+
+/// Whether a file that begins with `text` is a tokenizer.json.
+bool is_json(std::string_view text) {
+    if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+    const auto take = [&](char c) {
+        text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+        if (!text.starts_with(c)) return false;
+        text.remove_prefix(1);
+        return true;
+    };
+    if (!take('{') || !take('"')) return false;
+    text.remove_prefix(std::min(text.find('"'), text.size()));
+    return take('"') && take(':');
+}
 
 }  // namespace
 
@@ -101,57 +114,24 @@ class TokenList::JsonReader : public nlohmann::json_sax<nlohmann::json> {
     std::string problem_;
 };
 
-TokenList::TokenList(InputFile file, std::uint64_t rows)
-    : file_(std::move(file)),
+TokenList::TokenList(InputFile file, std::uint64_t rows, const std::atomic<bool>& stop)
+    : file_(std::move(file), stop),
       rows_(rows),
-      lines_(file_.name(), [this](std::span<char> buffer) { return read(buffer); }) {}
+      lines_(file_.name(), [this](std::span<char> buffer) { return file_.read(buffer); }) {}
 
 Result<std::unique_ptr<TokenList>> TokenList::open(const std::string& path, std::uint64_t rows,
                                                    const std::atomic<bool>& stop) {
     auto file = InputFile::open(path, NoWriter::wait, &stop);
     if (!file) return file.error();
-    std::unique_ptr<TokenList> list(new TokenList(*std::move(file), rows));
-    if (Status read = list->read_head(); !read) return read.error();
-    if (!list->is_json()) return list;
+    std::unique_ptr<TokenList> list(new TokenList(*std::move(file), rows, stop));
+    const auto head = list->file_.peek(kHeadBytes);
+    if (!head) return head.error();
+    if (!is_json(*head)) return list;
     list->has_tokens_ = true;
     if (Status read = list->read_tokens(); !read) return read.error();
     if (Status checked = list->check_ids(); !checked) return checked.error();
     list->note_marks();
     return list;
-}
-
-Result<std::size_t> TokenList::read(std::span<char> buffer) {
-    if (head_.empty()) return file_.read(buffer);
-    const std::size_t count = head_.copy(buffer.data(), buffer.size());
-    head_.erase(0, count);
-    return count;
-}
-
-Status TokenList::read_head() {
-    head_.resize(kHeadBytes);
-    std::size_t filled = 0;
-    while (filled < kHeadBytes) {
-        const auto got = file_.read(std::span(head_).subspan(filled));
-        if (!got) return got.error();
-        if (*got == 0) break;
-        filled += *got;
-    }
-    head_.resize(filled);
-    return {};
-}
-
-bool TokenList::is_json() const {
-    std::string_view text = head_;
-    if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-    const auto take = [&](char c) {
-        text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-        if (!text.starts_with(c)) return false;
-        text.remove_prefix(1);
-        return true;
-    };
-    if (!take('{') || !take('"')) return false;
-    text.remove_prefix(std::min(text.find('"'), text.size()));
-    return take('"') && take(':');
 }
 
 Status TokenList::read_tokens() {
@@ -161,18 +141,19 @@ Status TokenList::read_tokens() {
             "line",
             file_.name(), what);
     };
-    if (file_.size_bytes() > kMaxTokenizerBytes) {
-        return refused(fmt::format("has {} bytes, and of a tokenizer.json at most {} are read",
-                                   file_.size_bytes(), kMaxTokenizerBytes));
-    }
-    auto json = file_.read_all(kMaxTokenizerBytes);
+    const auto json = file_.peek(kMaxTokenizerBytes + 1);
     if (!json) return json.error();
-    json->insert(0, head_);
+    if (json->size() > kMaxTokenizerBytes) {
+        return refused(fmt::format("has more than the {} bytes that are read of a tokenizer.json",
+                                   kMaxTokenizerBytes));
+    }
     JsonReader reader(*this);
     if (!nlohmann::json::sax_parse(*json, &reader)) return refused(reader.problem());
     if (!reader.has_vocabulary())
         return refused("is JSON without model.vocab, unlike a tokenizer.json of Hugging Face");
-    return {};
+    // Frees the text: the tokens are kept.
+    const auto used = file_.skip(json->size());
+    return used ? Status() : used.error();
 }
 
 Status TokenList::check_ids() {

@@ -14,6 +14,7 @@
 #include "common/input_file.hpp"
 #include "common/result.hpp"
 #include "common/text_lines.hpp"
+#include "tools/source/byte_reader.hpp"
 
 namespace gloved::source {
 
@@ -48,10 +49,7 @@ class TokenList {
     };
     class JsonReader;
 
-    TokenList(InputFile file, std::uint64_t rows);
-    Result<std::size_t> read(std::span<char> buffer);
-    Status read_head();
-    bool is_json() const;
+    TokenList(InputFile file, std::uint64_t rows, const std::atomic<bool>& stop);
     Status read_tokens();
     Status check_ids();
     void note_marks();
@@ -60,9 +58,8 @@ class TokenList {
     }
     Error wrong_count(std::uint64_t words) const;
 
-    InputFile file_;
+    FileReader file_;
     std::uint64_t rows_;
-    std::string head_;  // read from the file, not yet returned by read()
     TextLines lines_;
     bool has_tokens_ = false;
     std::string text_;           // of all tokens
