@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <span>
 #include <string>
 #include <thread>
@@ -397,6 +398,18 @@ TEST(Zip, StopsOnAPipeThatStalls) {
     later.join();
     ::close(ends[0]);
     ::close(ends[1]);
+}
+
+TEST(Input, ReadsNothingBehindTheEndThatItHasSeen) {
+    const tests::TempDir dir;
+    tests::write_file(dir / "in", "a 1 2\n");
+    auto input = Input::open(dir / "in", kGoOn);
+    ASSERT_TRUE(input);
+    ASSERT_EQ(*input->peek(100), "a 1 2\n");
+    std::ofstream(dir / "in", std::ios::app) << "b 1 2\n";
+    std::string buffer(100, '\0');
+    EXPECT_EQ(*input->read(buffer), 6U);
+    EXPECT_EQ(*input->read(buffer), 0U);
 }
 
 TEST(Input, StopsWhenToldTo) {

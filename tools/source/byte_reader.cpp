@@ -73,6 +73,7 @@ Status FileReader::seek(std::uint64_t offset) {
         return system_error(name(), "cannot read", errno);
     drop_peeked();
     position_ = offset;
+    ended_ = false;
     checksum_.reset();
     if (offset == 0) checksum_.emplace();
     return {};
@@ -85,10 +86,10 @@ std::optional<std::uint64_t> FileReader::checksum() const {
 
 Result<std::size_t> FileReader::fill(std::span<char> buffer) {
     std::size_t filled = 0;
-    while (filled < buffer.size()) {
+    while (filled < buffer.size() && !ended_) {
         auto got = file_.read(buffer.subspan(filled));
         if (!got) return got;
-        if (*got == 0) break;
+        ended_ = *got == 0;
         filled += *got;
     }
     if (checksum_) checksum_->update(std::as_bytes(buffer.first(filled)));

@@ -75,6 +75,7 @@ class FileReader final : public ByteReader {
 
     InputFile file_;
     bool seekable_ = false;
+    bool ended_ = false;  // a terminal or a FIFO may go on behind its end
     std::uint64_t position_ = 0;
     std::optional<format::Checksum> checksum_ = format::Checksum();
 };
