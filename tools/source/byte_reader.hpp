@@ -29,6 +29,8 @@ class ByteReader {
     Result<std::size_t> read(std::span<char> buffer);
     /// The next bytes, which stay to be read. Fewer than `bytes` mean the end. Errors: as `read`.
     Result<std::string_view> peek(std::size_t bytes);
+    /// Puts the last bytes that were read back, to be read again.
+    void unread(std::span<const char> bytes) { peeked_.insert(0, bytes.data(), bytes.size()); }
     /// Passes over the next bytes, and returns their number. Fewer than `bytes` mean the end.
     /// Errors: as `read`.
     Result<std::uint64_t> skip(std::uint64_t bytes);
@@ -50,7 +52,7 @@ class ByteReader {
   private:
     std::string name_;
     const std::atomic<bool>* stop_;
-    std::string peeked_;
+    std::string peeked_;  // to be read before what is behind
 };
 
 /// The bytes of a file as they lie on disk.

@@ -30,7 +30,7 @@ class LineChunker : public Chunker {
         if (!filled) return filled.error();
         std::size_t end = 0;
         for (std::size_t searched = 0;;) {
-            if (input_ended_ && *filled <= kMaxLineBytes) {
+            if (*filled < buffer.size() && *filled <= kMaxLineBytes) {
                 ended_ = true;
                 end = *filled;
                 batch.final_newline = end == 0 || buffer[end - 1] == '\n';
@@ -43,13 +43,11 @@ class LineChunker : public Chunker {
                 break;
             }
             if (*filled > kMaxLineBytes) return skip_long_line(batch, *filled);
-            buffer.resize(std::min(2 * buffer.size(), kMaxLineBytes + 1));
             searched = *filled;
-            filled = read_on(buffer, searched);
+            filled = read_on(buffer, searched, std::min(2 * searched, kMaxLineBytes + 1));
             if (!filled) return filled.error();
         }
-        carry_.assign(buffer.begin() + static_cast<std::ptrdiff_t>(end),
-                      buffer.begin() + static_cast<std::ptrdiff_t>(*filled));
+        put_back(buffer, end, *filled);
         batch.text_bytes = end;
         if (options_.limit != 0) truncate_at_limit(batch);
         offset_ += batch.text_bytes;
@@ -60,7 +58,6 @@ class LineChunker : public Chunker {
     /// Makes `batch` stand for the line whose beginning fills its buffer, and discards that line.
     Result<bool> skip_long_line(Batch& batch, std::size_t filled) {
         batch.too_long = true;
-        carry_.clear();
         if (!options_.skip_faults) {
             ended_ = true;
             return true;
@@ -70,17 +67,18 @@ class LineChunker : public Chunker {
             const auto* newline =
                 static_cast<const char*>(std::memchr(buffer.data(), '\n', filled));
             if (newline != nullptr) {
-                carry_.assign(newline + 1, static_cast<const char*>(buffer.data() + filled));
-                offset_ += static_cast<std::uint64_t>(newline + 1 - buffer.data());
+                const auto end = static_cast<std::size_t>(newline + 1 - buffer.data());
+                put_back(buffer, end, filled);
+                offset_ += end;
                 break;
             }
             offset_ += filled;
-            if (input_ended_) {
+            if (filled < buffer.size()) {
                 ended_ = true;
                 batch.final_newline = false;
                 break;
             }
-            auto more = read_on(buffer, 0);
+            const auto more = input_.read(buffer);
             if (!more) return more.error();
             filled = *more;
         }
@@ -94,7 +92,6 @@ class LineChunker : public Chunker {
     /// Whether the source goes on after what was returned. A failed read counts as yes: it is
     /// beyond the limit.
     bool has_more() {
-        if (!carry_.empty() || input_ended_) return !carry_.empty();
         const auto got = input_.skip(1);
         return !got || *got != 0;
     }
@@ -137,14 +134,14 @@ class RecordChunker : public Chunker {
         Record record;
         while (records_ < end_record_ && at < *filled) {
             const std::string_view bytes(batch.buffer.data() + at, *filled - at);
-            record = find_record(bytes, input_ended_, layout_, header_records_ - records_);
+            record = find_record(bytes, *filled < batch.buffer.size(), layout_,
+                                 header_records_ - records_);
             if (record.state == Record::State::whole) {
                 add_record(batch, record, at);
                 at += record.bytes;
             } else if (record.state == Record::State::incomplete && at == begin) {
                 // It and the next are longer than a chunk.
-                batch.buffer.resize(2 * batch.buffer.size());
-                filled = read_on(batch.buffer, *filled);
+                filled = read_on(batch.buffer, *filled, 2 * *filled);
                 if (!filled) return filled.error();
             } else {
                 break;
@@ -156,21 +153,20 @@ class RecordChunker : public Chunker {
             ended_ = true;
             stopped_at_limit_ = end_record_ < header_records_;
             if (!stopped_at_limit_) {
-                if (Status read = find_surplus(batch, at, *filled); !read) return read.error();
+                put_back(batch.buffer, at, *filled);
+                if (Status read = find_surplus(); !read) return read.error();
             }
         } else if (at < *filled && record.state == Record::State::refused) {
             // Records before it are returned first, so that a fault in them is reported first.
-            if (at == begin) {
-                return fault(offset_, record.problem);
-            }
-            keep_rest(batch, at, *filled);
-        } else if (input_ended_) {
+            if (at == begin) return fault(offset_, record.problem);
+            put_back(batch.buffer, at, *filled);
+        } else if (*filled < batch.buffer.size()) {
             ended_ = true;
             batch.cut_bytes = *filled - at;
             batch.text_bytes = *filled;
             offset_ += batch.cut_bytes;
         } else {
-            keep_rest(batch, at, *filled);
+            put_back(batch.buffer, at, *filled);
         }
         return batch.text_bytes != 0;
     }
@@ -197,33 +193,20 @@ class RecordChunker : public Chunker {
         ++records_;
     }
 
-    void keep_rest(const Batch& batch, std::size_t at, std::size_t filled) {
-        carry_.assign(batch.buffer.begin() + static_cast<std::ptrdiff_t>(at),
-                      batch.buffer.begin() + static_cast<std::ptrdiff_t>(filled));
-    }
-
     /// Reads to the input's end and looks for data other than an LF and zeros, the padding of tapes
     /// and block devices.
-    Status find_surplus(Batch& batch, std::size_t at, std::size_t filled) {
-        // A buffer of its own: the batch's holds the records to return.
-        std::vector<char> buffer(batch.buffer.begin() + static_cast<std::ptrdiff_t>(at),
-                                 batch.buffer.begin() + static_cast<std::ptrdiff_t>(filled));
-        std::uint64_t buffer_offset = offset_;
-        for (;;) {
-            const bool first = buffer_offset == offset_;
-            const std::size_t start = first && !buffer.empty() && buffer[0] == '\n' ? 1 : 0;
-            const auto found = std::find_if(buffer.begin() + static_cast<std::ptrdiff_t>(start),
-                                            buffer.end(), [](char c) { return c != '\0'; });
-            if (found != buffer.end() && !surplus_offset_) {
-                surplus_offset_ =
-                    buffer_offset + static_cast<std::uint64_t>(found - buffer.begin());
-            }
-            if (input_ended_) return {};
-            buffer_offset += buffer.size();
-            buffer.resize(options_.chunk_bytes);
-            auto got = read_on(buffer, 0);
+    Status find_surplus() {
+        std::vector<char> buffer(options_.chunk_bytes);
+        for (std::uint64_t buffer_offset = offset_;;) {
+            const auto got = input_.read(buffer);
             if (!got) return got.error();
-            buffer.resize(*got);
+            const std::string_view rest(buffer.data(), *got);
+            const bool newline = buffer_offset == offset_ && rest.starts_with('\n');
+            const std::size_t found = rest.find_first_not_of('\0', newline ? 1 : 0);
+            if (found != std::string_view::npos && !surplus_offset_)
+                surplus_offset_ = buffer_offset + found;
+            if (*got < buffer.size()) return {};
+            buffer_offset += *got;
         }
     }
 
@@ -263,18 +246,19 @@ bool Chunker::start(Batch& batch) const {
 Result<std::size_t> Chunker::fill_buffer(Batch& batch) {
     // Frees the memory of a long line, which «= {}» would keep.
     if (batch.buffer.size() > 2 * options_.chunk_bytes) batch.buffer = std::vector<char>();
-    batch.buffer.resize(std::max({batch.buffer.size(), options_.chunk_bytes, carry_.size()}));
-    std::ranges::copy(carry_, batch.buffer.begin());
-    return read_on(batch.buffer, carry_.size());
+    return read_on(batch.buffer, 0, std::max(batch.buffer.size(), options_.chunk_bytes));
 }
 
-Result<std::size_t> Chunker::read_on(std::vector<char>& buffer, std::size_t filled) {
-    if (input_ended_ || filled == buffer.size()) return filled;
-    auto got = input_.read(std::span(buffer).subspan(filled));
+Result<std::size_t> Chunker::read_on(std::vector<char>& buffer, std::size_t filled,
+                                     std::size_t bytes) {
+    buffer.resize(bytes);
+    const auto got = input_.read(std::span(buffer).subspan(filled));
     if (!got) return got;
-    filled += *got;
-    input_ended_ = filled < buffer.size();
-    return filled;
+    return filled + *got;
+}
+
+void Chunker::put_back(const std::vector<char>& buffer, std::size_t begin, std::size_t filled) {
+    input_.unread(std::span(buffer).subspan(begin, filled - begin));
 }
 
 }  // namespace gloved::source

@@ -61,17 +61,17 @@ class Chunker {
     std::uint64_t rows_within_limit() const;
     /// Resets `batch` for the current offset; false at the end.
     bool start(Batch& batch) const;
-    /// Fills `batch.buffer` with carry_ and then from the input. Returns the number of bytes in it.
-    /// If that is less than the buffer's size, the input has ended, and input_ended_ is set.
+    /// Fills `batch.buffer` from the input. Returns the number of bytes in it; fewer than its size
+    /// mean the end of the input.
     Result<std::size_t> fill_buffer(Batch& batch);
-    /// Reads into the buffer from position `filled` on. Returns the number of bytes in it.
-    Result<std::size_t> read_on(std::vector<char>& buffer, std::size_t filled);
+    /// The same from position `filled` on, up to which it is full, of a buffer of `bytes`.
+    Result<std::size_t> read_on(std::vector<char>& buffer, std::size_t filled, std::size_t bytes);
+    /// Puts back what the buffer holds from `begin` to `filled`, for the next batch.
+    void put_back(const std::vector<char>& buffer, std::size_t begin, std::size_t filled);
 
     Input& input_;
     ChunkerOptions options_;
-    std::vector<char> carry_;  // read, but not yet in a batch
     std::uint64_t offset_;
-    bool input_ended_ = false;
     bool ended_ = false;
     bool stopped_at_limit_ = false;
     std::optional<std::uint64_t> surplus_offset_;

@@ -44,6 +44,8 @@ class Input {
     /// The next unpacked bytes, which stay to be read. Fewer than `bytes` mean the end. Errors: as
     /// `read`.
     Result<std::string_view> peek(std::size_t bytes) { return text_->peek(bytes); }
+    /// Puts the last bytes that were read back, to be read again.
+    void unread(std::span<const char> bytes) { text_->unread(bytes); }
     /// Passes over unpacked bytes and returns their number. Fewer than `bytes` mean the end.
     /// Errors: as `read`.
     Result<std::uint64_t> skip(std::uint64_t bytes) { return text_->skip(bytes); }
