@@ -252,7 +252,7 @@ Result<std::size_t> Chunker::fill_buffer(Batch& batch) {
 Result<std::size_t> Chunker::read_on(std::vector<char>& buffer, std::size_t filled,
                                      std::size_t bytes) {
     buffer.resize(bytes);
-    const auto got = input_.read(std::span(buffer).subspan(filled));
+    auto got = input_.read(std::span(buffer).subspan(filled));
     if (!got) return got;
     return filled + *got;
 }
