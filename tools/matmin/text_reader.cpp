@@ -11,7 +11,6 @@
 #include <span>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 #include "common/error_with.hpp"
 #include "common/progress.hpp"
@@ -163,48 +162,39 @@ struct Part {
     std::optional<TextFault> fault;
 };
 
-/// Reads the text in parts; each but the last ends with a separator.
-class PartReader {
-  public:
-    PartReader(source::Input& input, const ReadOptions& options, std::string begun, bool ended)
-        : input_(input), options_(options), carried_(std::move(begun)), ended_(ended) {}
-
-    /// Reads the next part into `text`, ended by LF. False at the end.
-    Result<bool> next(std::string& text) {
-        text.swap(carried_);
-        carried_.clear();
-        std::size_t from = 0;
-        std::size_t cut = 0;
-        while ((cut = find_part_end(text, from)) == 0 && !ended_) {
-            if (Status sized = check_matrix_bytes(input_, options_, text); !sized)
-                return sized.error();
-            auto more = read_more(input_, options_.block_bytes, text);
-            if (!more) return more.error();
-            ended_ = !*more;
-        }
-        if (cut == 0) cut = text.size();
-        carried_.assign(text, cut);
-        text.resize(cut);
-        if (!text.empty() && text.back() != '\n') text += '\n';
-        return !text.empty();
+/// Reads the next part into `text`, ended by LF. Each but the last ends with a separator. False at
+/// the end.
+Result<bool> read_part(source::Input& input, const ReadOptions& options, std::string& text) {
+    text.clear();
+    std::size_t from = 0;
+    std::size_t end = 0;
+    for (bool more = true; more && end == 0;) {
+        if (Status sized = check_matrix_bytes(input, options, text); !sized) return sized.error();
+        const auto read = read_more(input, options.block_bytes, text);
+        if (!read) return read.error();
+        more = *read;
+        end = find_part_end(text, from);
     }
+    if (end != 0) {
+        input.unread(std::span(text).subspan(end));
+        text.resize(end);
+    }
+    if (!text.empty() && text.back() != '\n') text += '\n';
+    return !text.empty();
+}
 
-  private:
-    source::Input& input_;
-    const ReadOptions& options_;
-    std::string carried_;
-    bool ended_;
-};
-
-/// Reads on until `text` holds the first matrix. `ended` says whether it is all there is.
-Result<Beginning> read_beginning(source::Input& input, const ReadOptions& options,
-                                 std::string& text, bool& ended) {
-    while (true) {
+/// Reads the text before the first matrix.
+Result<Beginning> read_beginning(source::Input& input, const ReadOptions& options) {
+    std::string text;
+    for (bool ended = false;;) {
         auto found = parse_beginning(input, text, ended);
         if (!found) return found.error();
-        if (*found) return **found;
+        if (*found) {
+            input.unread(std::span(text).subspan((*found)->bytes));
+            return **found;
+        }
         if (Status sized = check_matrix_bytes(input, options, text); !sized) return sized.error();
-        auto more = read_more(input, options.block_bytes, text);
+        const auto more = read_more(input, options.block_bytes, text);
         if (!more) return more.error();
         ended = !*more;
     }
@@ -230,9 +220,7 @@ template <class T>
 Result<Reading<T>> read_text(source::Input& input, const ReadOptions& options,
                              const Begin<T>& begin) {
     const auto started = std::chrono::steady_clock::now();
-    std::string text;
-    bool ended = false;
-    const auto beginning = read_beginning(input, options, text, ended);
+    const auto beginning = read_beginning(input, options);
     if (!beginning) return beginning.error();
     const Shape shape = beginning->shape;
     const std::uint64_t announced = beginning->count;
@@ -250,12 +238,10 @@ Result<Reading<T>> read_text(source::Input& input, const ReadOptions& options,
     reading.bytes = beginning->bytes;
     std::uint64_t line = beginning->lines;  // where the next part begins, from 0
     std::optional<std::uint64_t> surplus_line;
-    text.erase(0, beginning->bytes);
-    PartReader part_reader(input, options, std::move(text), ended);
     Progress progress("reading", input.total_bytes());
     const auto produce = [&](Part<T>& part) {
         progress.update(input.source_bytes());
-        return part_reader.next(part.text);
+        return read_part(input, options, part.text);
     };
     const auto work = [&](Part<T>& part) {
         part.intake.begin(shape, *reducer != nullptr);
