@@ -181,6 +181,7 @@ Status write_hubs(const Model& model, const Neighbors& neighbors, std::size_t k,
     if (!text) return text.error();
     const auto occurrences = count_occurrences(neighbors, k);
     std::vector<NumberedWord> words;
+    words.reserve(occurrences.size());
     for (const std::uint32_t number : occurrences)
         words.push_back({number, static_cast<Row>(words.size())});
     std::ranges::sort(words, [&](const NumberedWord& a, const NumberedWord& b) {
@@ -260,6 +261,7 @@ Status write_comparison(const Model& model, const Neighbors& neighbors, const Mo
         agreements.resize(std::min(shown, count));
     }
     std::vector<NumberedWord> words;
+    words.reserve(agreements.size());
     for (const Agreement& agreement : agreements)
         words.push_back({agreement.shared, agreement.row});
     Status added = text->add_words(model, words, "shared", style_of(list_format_of(path)));
