@@ -59,6 +59,13 @@ def has(
     return zip(asked.ask_all(requests.has(words[part], **options) for part in parts), parts)
 
 
+def listed_names(answer: Answer[Word]) -> List[Optional[str]]:
+    """The model's word for each word of an answer to HAS; None if it has none. Where the answer has
+    unlisted words, some of these may stand as they were asked."""
+    replaced = answer.info.replaced
+    return [replaced.get(each.word, each.word) if each.known else None for each in answer]
+
+
 def names(asked: OneModel, words: Sequence[str], **options: Any) -> List[Optional[str]]:
     """The model's word for each of the words, which may be in another case; None if it has none.
 
@@ -67,8 +74,7 @@ def names(asked: OneModel, words: Sequence[str], **options: Any) -> List[Optiona
     found: List[Optional[str]] = []
     unlisted = []
     for answer, part in has(asked, words, **options):
-        replaced = answer.info.replaced
-        found += [replaced.get(each.word, each.word) if each.known else None for each in answer]
+        found += listed_names(answer)
         if answer.info.unlisted and part.stop - part.start > 1:
             unlisted.append(part)
     # A reply does not name every word that it replaced. One of fewer words does.

@@ -274,8 +274,9 @@ class Answers:
             if not each.known:
                 # Raises, with words that are spelt alike.
                 one_model.ask(requests.vec([each.word], unknown="error", **options))
-        # The reply itself names 64 words at most that are in another case.
-        found = _snapshot.names(one_model, words, **options)
+        found = _snapshot.listed_names(has)
+        if has.info.unlisted:
+            found = _snapshot.names(one_model, words, **options)
         ranks = {name: each.rank or 0 for name, each in zip(found, has) if name is not None}
         return list(ranks), list(ranks.values()), has.info
 
